@@ -18,6 +18,13 @@ type Summer interface {
 	Numbers(width int, backward bool, peer int) int64
 }
 
+// Chainer is a Summer that makes sums of sums without whole rows between them.
+type Chainer interface {
+	// Chain: dst = Aⁿ·src; ChainGrad: dsrc = (Aᵀ)ⁿ·ddst. Numbers are one sum's.
+	Chain(t Tag, n int, r nn.Reduction, dst, src tensor.Matrix)
+	ChainGrad(t Tag, n int, r nn.Reduction, dsrc, ddst tensor.Matrix)
+}
+
 // Summed is the nn.Aggregator of a Summer. The sum over constant features is made once.
 type Summed struct {
 	W       *Worker
@@ -68,6 +75,21 @@ func (s *Summed) SumGrad(layer int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
 	s.by.SumGrad(s.W.gradsOf(layer, false), r, dsrc, ddst)
 }
 
+// Chains reports whether sums of sums are made at once.
+func (s *Summed) Chains() bool {
+	_, ok := s.by.(Chainer)
+	return ok
+}
+
+// Chain is Sum of several layers, from one on; ChainGrad is their SumGrad.
+func (s *Summed) Chain(layer, n int, r nn.Reduction, dst, src tensor.Matrix) {
+	s.by.(Chainer).Chain(s.W.rowsOf(layer, false), n, r, dst, src)
+}
+
+func (s *Summed) ChainGrad(layer, n int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
+	s.by.(Chainer).ChainGrad(s.W.gradsOf(layer, false), n, r, dsrc, ddst)
+}
+
 // Constant is made once: the features travel in the first pass.
 func (s *Summed) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
 	if !s.W.CacheFirst {
@@ -103,6 +125,9 @@ func (s *Summed) Plan(model *nn.Model) *wire.Plan {
 	measuring := model.Traffic(w.SparseFeatures(), w.FirstSum(), false)
 	epoch := wire.Bytes{}
 	for i, t := range training {
+		if t.Chained && s.Chains() {
+			continue // with the first of them
+		}
 		s.PlanSum(p.Once, featureRows, t.Once)
 		s.PlanSum(p.OnceMeasured, featureRows, measuring[i].Once-t.Once)
 		s.PlanSum(p.Measure, w.rowsOf(t.Layer, false), measuring[i].Forward.Rows)

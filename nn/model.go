@@ -29,6 +29,8 @@ type Config struct {
 	Aggregator string `json:"aggregator" yaml:"aggregator"`
 	// EdgeDim is the width of edges' features that GAT, GATv2 and GIN look at; 0: none.
 	EdgeDim int `json:"edge_dim,omitempty" yaml:"edge_dim,omitempty"`
+	// Decoupled has gcn make all its products first and all its sums after them.
+	Decoupled bool `json:"decoupled,omitempty" yaml:"decoupled,omitempty"`
 	// TrainEps trains GIN's ε instead of keeping it 0.
 	TrainEps bool `json:"train_eps" yaml:"train_eps"`
 
@@ -120,6 +122,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("norm %q is not one of none, batch, layer", c.Norm)
 	case strings.HasPrefix(c.Model, "res") && c.Norm == "none":
 		return fmt.Errorf("%s normalizes before every layer; norm must be batch or layer", c.Model)
+	case c.Decoupled && c.Model != "gcn":
+		return fmt.Errorf("model %s has no decoupled form; only gcn has", c.Model)
 	case c.EdgeDim != 0 && !UsesEdges(c.Model) || c.EdgeDim < 0 || c.EdgeDim > 1<<16:
 		return fmt.Errorf("edge dim is %d for %s; only gat, gatv2 and gin look at features of edges", c.EdgeDim, c.Model)
 	case c.Model == "sage" && c.Aggregator != "mean" && c.Aggregator != "gcn":
@@ -154,6 +158,8 @@ func New(dev tensor.Device, c Config, seed uint64) *Model {
 	m := &Model{Config: c, params: []int{0}}
 	b := &builder{dev: dev, key: rng.New(seed).Fold(hash("weights"))}
 	switch {
+	case c.Decoupled:
+		m.decoupled(b)
 	case c.Model == "mlp":
 		m.stack(b, "lins.", m.dense)
 	case c.Model == "resgcn+" || c.Model == "ressage+":
@@ -221,7 +227,7 @@ func (m *Model) dense(b *builder, in, out int, _ bool, o output) Module {
 // dropout, have left: about half of the numbers are zero, or with dropout more. Their gradients
 // are zero behind the ReLU too, whatever they are before it.
 func (c *Config) SendsZeros(layer int) bool {
-	if layer < 1 || layer >= c.Layers {
+	if layer < 1 || layer >= c.Layers || c.Decoupled {
 		return false
 	}
 	switch c.Model {
@@ -313,9 +319,15 @@ func (m *Model) append(b *builder, mod Module) {
 // train.
 func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
 	h := m.dropInput(p, x)
-	for i, mod := range m.modules {
-		end := p.span(m.names[i])
-		y := mod.Forward(p, h)
+	for i := 0; i < len(m.modules); i++ {
+		mod, end := m.modules[i], p.span(m.names[i])
+		var y tensor.Matrix
+		if n := m.chained(p, i); n > 0 {
+			y = m.forwardChain(p, i, n, h)
+			i += n - 1
+		} else {
+			y = mod.Forward(p, h)
+		}
 		end()
 		if !p.Train && i > 0 {
 			p.Dev.Free(h.Matrix)
@@ -349,7 +361,11 @@ func (m *Model) backward(p *Pass, dlogits tensor.Matrix, input bool) tensor.Matr
 				c.from = p.InputFrom
 			}
 		}
-		dy = m.modules[i].Backward(p, dy, i > 0 || input)
+		if m.chained(p, i) > 0 {
+			i, dy = m.backwardChain(p, i, dy)
+		} else {
+			dy = m.modules[i].Backward(p, dy, i > 0 || input)
+		}
 		end()
 		p.ready(m.Params[m.params[i]:m.params[i+1]]...)
 	}

@@ -10,6 +10,8 @@ type Traffic struct {
 	Forward, Backward Width
 	// Once is the width of constant features that are sent a single time.
 	Once int
+	// Chained: it sums what the layer before has summed, with nothing between (see Propagator).
+	Chained bool
 }
 
 // Width is numbers per row: Rows in the type of activations, Scores in the device's.
@@ -33,6 +35,11 @@ func (m *Model) Traffic(sparse bool, first FirstSum, training bool) (out []Traff
 	constant := first == Redrawn || first == Kept && !(training && m.dropsInput())
 	for i, mod := range m.modules {
 		if t, ok := moduleTraffic(mod, sparse && i == 0, constant && i == 0, i > 0); ok {
+			if _, ok := mod.(*propagation); ok {
+				w := Width{Rows: m.Config.Out}
+				_, follows := m.modules[i-1].(*propagation)
+				t.Forward, t.Backward, t.Chained = w, w, follows
+			}
 			out = append(out, t)
 		}
 	}
@@ -55,6 +62,8 @@ func moduleTraffic(mod Module, sparse, constant, wantDX bool) (Traffic, bool) {
 	case EdgeOperator:
 		w := Width{Rows: c.Width()}
 		return Traffic{Layer: c.Layer(), Edgewise: true, Forward: w, Backward: w}, true
+	case *propagation:
+		return Traffic{Layer: c.layer}, true
 	case *residual:
 		return moduleTraffic(c.conv, false, false, true)
 	}

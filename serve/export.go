@@ -150,6 +150,9 @@ func (t *Trained) exportable(library string) error {
 	case !slices.Contains(exports[library], c.Model):
 		return bad(c.Model, "one of "+strings.Join(exports[library], ", ")+", which "+library+" has layers for",
 			"the weights are in "+filepath.Join(t.Dir, weightsFile)+", under the names PyG's classes would have")
+	case c.Decoupled:
+		return bad(c.Model+" trained decoupled", "a model that is not",
+			"the weights are in "+filepath.Join(t.Dir, weightsFile)+": linear layers, then sums over neighbours")
 	case c.EdgeDim > 0 && library == "dgl":
 		return bad(c.Model+" with features of edges", "a model without, or --format pyg",
 			"DGL's layers have no place for them")

@@ -8,6 +8,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/train"
 )
 
 // Model is the network that is trained.
@@ -96,11 +97,17 @@ func (s *Spec) ModelConfig(data *graph.Meta) nn.Config {
 	if data.Features != nil && typed == nil {
 		in += data.Features.Dim
 	}
-	return nn.Config{EdgeDim: edges, Model: m.Name, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads,
+	c := nn.Config{EdgeDim: edges, Model: m.Name, Layers: m.Layers, Hidden: m.Hidden, Heads: m.Heads,
 		OutHeads: m.OutHeads, Dropout: m.Dropout, InputDropout: m.InputDropout == On,
 		AttentionDropout: m.AttentionDropout, Norm: m.Norm, Aggregator: m.Aggregator, TrainEps: m.TrainEps,
 		Decoder: s.decoder(), Typed: typed, In: in, Out: s.outputs(data),
 		StandardizeTargets: s.Objective.StandardizeTargets == On}
+	if choice, err := s.Choice(); err == nil {
+		if o, ok := choice.Options.(train.Reshaping); ok {
+			o.Reshape(&c)
+		}
+	}
+	return c
 }
 
 // defaults are the settings of a run that names none. docs/defaults.md has what they were

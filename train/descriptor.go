@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"starling/nn"
 	"starling/partition"
 )
 
@@ -80,6 +81,8 @@ type (
 	Alike interface{ Like() string }
 	// Anew: unless it is asked for, sums over features that never change are not kept.
 	Anew interface{ FeaturesAnew() bool }
+	// Reshaping changes the model that it trains: another than the one that is asked for, with the same settings.
+	Reshaping interface{ Reshape(m *nn.Config) }
 	// Relieving is a strategy of mini-batches that takes over from a full-graph strategy with BatchOption whose batch
 	// does not fit memory: how users would write it.
 	Relieving interface{ TakesOver(from Choice) string }

@@ -3,6 +3,8 @@ package neutrontp
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"starling/exchange"
 	"starling/graph"
@@ -30,15 +32,18 @@ import (
 //
 // Exact. Per layer and direction a worker sends its own rows but for its slice, and its
 // slice of all others' rows, whatever the graph's edges are: about 2·N·w/P numbers. Edges
-// travel once, before. Not done: the paper's decoupled training, in which all transforms
-// come before all sums, since that is another model.
+// travel once, before.
+//
+// The paper's decoupled training is neutrontp:decoupled: all products come before all sums,
+// which is another model (nn.Config.Decoupled), and rows are split once, summed as often as
+// there are layers, and gathered once.
 var Strategy = train.Describe(train.Descriptor{
 	Name: "neutrontp", Mode: train.FullGraph,
 	Untyped: "each relation has weights of its own, and a worker sums a slice of columns of all relations at once",
 	Paper: &train.Paper{Title: "NeutronTP, Ai et al., PVLDB 2024",
 		Claim: "1.29x to 8.72x over DistDGL, NeutronStar and Sancus on 16 nodes",
-		Why: "those are other systems, and its decoupled training is another model; without it every layer has " +
-			"its two all-to-alls, forward and backward"},
+		Why: "those are other systems, and decoupled training is another model, by its own name; without it " +
+			"every layer has its two all-to-alls, forward and backward", Own: "neutrontp:decoupled"},
 	Baseline: "neutronstar",
 	Exact:    "yes",
 	Sends:    "own rows by column slices to all, and the slices of sums back",
@@ -48,8 +53,37 @@ var Strategy = train.Describe(train.Descriptor{
 }, options{Chunks: 4}, build)
 
 type options struct {
-	Chunks int `json:"chunks" main:"" resume:"free" help:"chunks that the rows of each worker are summed in: one travels while the next is summed (1 to 64)"`
+	Chunks    int  `json:"chunks" main:"" resume:"free" help:"chunks that the rows of each worker are summed in: one travels while the next is summed (1 to 64)"`
+	Decoupled bool `json:"decoupled" flag:"-" main:"" omit:"default" help:"gcn with all products first and all sums after them, as in the paper, which is another model"`
 }
+
+// Parse reads decoupled, a number of chunks, or both, as in neutrontp:decoupled:8.
+func (o *options) Parse(text string) (err error) {
+	chunks, cut := strings.CutPrefix(text, "decoupled")
+	o.Decoupled = cut
+	if cut && chunks == "" {
+		return nil
+	}
+	if cut {
+		chunks, cut = strings.CutPrefix(chunks, ":")
+	}
+	if o.Chunks, err = strconv.Atoi(chunks); err != nil || o.Decoupled && !cut {
+		return fmt.Errorf("setting %q makes no sense; it is one as in neutrontp:8, neutrontp:decoupled or "+
+			"neutrontp:decoupled:8", text)
+	}
+	return nil
+}
+
+// Setting writes what Parse reads.
+func (o *options) Setting() string {
+	if o.Decoupled {
+		return fmt.Sprintf("decoupled:%d", o.Chunks)
+	}
+	return fmt.Sprint(o.Chunks)
+}
+
+// Reshape has all sums come last.
+func (o *options) Reshape(m *nn.Config) { m.Decoupled = m.Decoupled || o.Decoupled }
 
 // Validate bounds the number of chunks, which messages are numbered by.
 func (o *options) Validate() error {
@@ -67,6 +101,9 @@ func check(o *train.Options, _ train.Facts) error {
 	const name, other = "--strategy neutrontp", "use gcn, sage, gin, resgcn+ or ressage+, or another --strategy"
 	m := &o.Model
 	switch _, sums := m.Sums(); {
+	case m.Decoupled && m.Model != "gcn":
+		return graph.Apart(name+":decoupled", "--model "+m.Model, "only gcn has a decoupled form",
+			"use --model gcn, or "+name)
 	case m.EdgeDim > 0:
 		return graph.Apart(name, "--edge-features", "messages are made per edge from whole rows, and a worker sums a "+
 			"slice of their columns", "leave them out, or use another --strategy")
@@ -133,20 +170,29 @@ func (s *slices) columns(m tensor.Matrix, q int) tensor.Matrix {
 }
 
 func (s *slices) Sum(t exchange.Tag, r nn.Reduction, dst, src tensor.Matrix) {
-	s.regroup(t, dst, src, func(y, z tensor.Matrix, lo int) { s.graph.SumOf(r, y, z, lo, false) })
+	s.Chain(t, 1, r, dst, src)
 }
 
 func (s *slices) SumGrad(t exchange.Tag, r nn.Reduction, dsrc, ddst tensor.Matrix) {
-	s.regroup(t, dsrc, ddst, func(y, z tensor.Matrix, lo int) { s.graph.SumGradOf(r, y, z, lo) })
+	s.ChainGrad(t, 1, r, dsrc, ddst)
+}
+
+// Chain sums n times between one split and one gather.
+func (s *slices) Chain(t exchange.Tag, n int, r nn.Reduction, dst, src tensor.Matrix) {
+	s.regroup(t, n, dst, src, func(y, z tensor.Matrix, lo int) { s.graph.SumOf(r, y, z, lo, false) })
+}
+
+func (s *slices) ChainGrad(t exchange.Tag, n int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
+	s.regroup(t, n, dsrc, ddst, func(y, z tensor.Matrix, lo int) { s.graph.SumGradOf(r, y, z, lo) })
 }
 
 // inFlight is how many chunks of sums may be leaving while the next is summed.
 const inFlight = 4
 
-// regroup splits src, has sum make the rows from lo on of this worker's slice, chunk after
-// chunk, and gathers dst. It begins with the chunks of the next worker, so that not all send
-// to the first.
-func (s *slices) regroup(t exchange.Tag, dst, src tensor.Matrix, sum func(y, z tensor.Matrix, lo int)) {
+// regroup splits src, has sum make the rows from lo on of this worker's slice, the last of n
+// times chunk after chunk, and gathers dst. It begins with the chunks of the next worker, so
+// that not all send to the first.
+func (s *slices) regroup(t exchange.Tag, n int, dst, src tensor.Matrix, sum func(y, z tensor.Matrix, lo int)) {
 	dev, x := s.w.Dev, s.moved.Regroup(t)
 	z := dev.Scratch(src.Type(), int(s.offsets[s.workers]), s.width(src.Cols, s.me))
 	for _, q := range s.w.Peers() {
@@ -162,6 +208,12 @@ func (s *slices) regroup(t exchange.Tag, dst, src tensor.Matrix, sum func(y, z t
 		for c := range s.chunks {
 			x.Receive(q, 1+c, s.columns(dst.Slice(s.chunk(s.me, c)), q))
 		}
+	}
+	for ; n > 1 && z.Cols > 0; n-- {
+		y := dev.Scratch(z.Type(), z.Rows, z.Cols)
+		sum(y, z, 0)
+		dev.Free(z)
+		z = y
 	}
 	for _, q := range append(s.w.Peers(), s.me) {
 		for c := range s.chunks {

@@ -1,11 +1,13 @@
 package neutrontp_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"starling/graph"
 	"starling/tensor"
 	"starling/train"
 	_ "starling/train/full"
@@ -169,5 +171,76 @@ func TestRefuses(t *testing.T) {
 	}
 	if _, err := traintest.Choose("neutrontp:65"); err == nil {
 		t.Error("65 chunks were not refused")
+	}
+}
+
+// decoupled are options of a decoupled gcn.
+func decoupled(t *testing.T, text string) train.Options {
+	t.Helper()
+	o := traintest.Options("gcn")
+	o.Epochs, o.EvalEvery, o.Model.Layers, o.Model.Decoupled = 4, 2, 3, true
+	o.Strategy = traintest.Strategy(t, text)
+	return o
+}
+
+// TestDecoupledIsOneWorkers: all products, then all sums, is one worker's run of that model; without chains, as halo
+// has it, likewise.
+func TestDecoupledIsOneWorkers(t *testing.T) {
+	for i, d := range []*graph.Dataset{traintest.Communities(t, 120, false), traintest.Communities(t, 90, true),
+		traintest.Oddities(t, 90, true)} {
+		for _, norm := range []string{"none", "layer"} {
+			o := decoupled(t, "neutrontp:decoupled")
+			o.Model.Norm, o.Model.In, o.Model.InputDropout = norm, d.Features.Cols, i == 0
+			one := o
+			one.Strategy = train.Choice{}
+			want := traintest.Full(t, traintest.Ref(), d, one)
+			for _, c := range []struct {
+				workers int
+				text    string
+			}{{1, "neutrontp:decoupled"}, {3, "neutrontp:decoupled:2"}, {5, "neutrontp:decoupled"}, {2, "halo"}} {
+				o.Strategy = traintest.Strategy(t, c.text)
+				r := traintest.TrainParts(t, traintest.Cut(t, d, "random", c.workers), traintest.Ref, o)[0]
+				label := fmt.Sprintf("graph %d, %s on %d workers", i, c.text, c.workers)
+				traintest.SameCurve(t, label, r.Loss, want.Loss, 1e-12)
+				traintest.SameCurve(t, label+", validation", r.Val, want.Val, 1e-12)
+			}
+			o.Model.Decoupled, o.Strategy = false, train.Choice{}
+			if plain := traintest.Full(t, traintest.Ref(), d, o); slices.Equal(plain.Loss, want.Loss) {
+				t.Error("a decoupled model has the losses of one that is not")
+			}
+		}
+	}
+}
+
+// TestDecoupledSplitsOnce: an epoch has one split and one gather each way, of rows as wide as the result, however many
+// layers there are.
+func TestDecoupledSplitsOnce(t *testing.T) {
+	for _, p := range traintest.Cut(t, traintest.Communities(t, 120, false), "random", 4) {
+		end := traintest.Ends(4)[p.Meta.Part]
+		plan, err := traintest.Plan(p, end, decoupled(t, "neutrontp:decoupled"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := int64(p.Meta.Core)
+		want := 8 * (3*own + 120 - own)
+		epoch := plan.Epoch(0)
+		for class, bytes := range epoch {
+			if (class.Kind == wire.Activation || class.Kind == wire.Gradient) && (class.Layer != 0 || bytes != want) {
+				t.Errorf("part %d plans %d bytes of %v in layer %d, want %d in layer 0", p.Meta.Part, bytes, class.Kind,
+					class.Layer, want)
+			}
+		}
+		if epoch[wire.Class{Kind: wire.Activation, Link: end.Link(0)}] == 0 {
+			t.Errorf("part %d plans no rows", p.Meta.Part)
+		}
+	}
+}
+
+// TestDecoupledResumes: a run that is resumed has every loss of one that never stopped.
+func TestDecoupledResumes(t *testing.T) {
+	parts := traintest.CutForServers(t, traintest.Communities(t, 90, false), "hash", 4, 2)
+	want, got := traintest.Resumed(t, parts, decoupled(t, "neutrontp:decoupled"), 1, true)
+	if !slices.Equal(got.Loss, want.Loss) {
+		t.Errorf("%v, never stopped %v", got.Loss, want.Loss)
 	}
 }
