@@ -13,7 +13,23 @@ type Graph struct {
 	Src, Dst []uint32 // edges; one may be there several times
 	// Shuffled rows leave in a random order, the same on all hosts, instead of Order's.
 	Shuffled bool
+	Division Division
 }
+
+// Division is how edges are divided into blocks.
+type Division string
+
+const (
+	// ByCut is the paper's (§3.3): parts of a cut, parts of what was cut, and so on.
+	ByCut Division = "cut"
+	// ByGrid is ours: groups of destinations and of sources, and any two make a block.
+	ByGrid Division = "grid"
+	// Fewest is the one of the two by which fewer rows and sums pass the switch; so is "".
+	Fewest Division = "auto"
+)
+
+// Divisions are all of them.
+var Divisions = []Division{ByCut, ByGrid, Fewest}
 
 // Cut divides a graph into parts of at most limit vertices and returns the part of each
 // vertex. Edges are as in Graph. Limits that are not kept cost time, not correctness.
@@ -43,17 +59,22 @@ const (
 // parts of as many vertices as there are aggregators, edges inside a part are a block, and the cut
 // edges make a new graph, which is divided the same way. Where cutting keeps no edge inside
 // parts, or has gone on for many levels, what is left is divided by destination and source. Where
-// fewer rows and sums pass the switch if all is, as in a dense graph, all is.
+// fewer rows and sums pass the switch if all is, as in a dense graph, all is, unless the graph's
+// Division says otherwise.
 func Blocks(g *Graph, room Budget, cut Cut) (blocks []*Block, err error) {
 	if !room.fits(1, 1) {
 		return nil, fmt.Errorf("a switch with no memory for a single aggregator")
 	}
-	all := edgeList{g.Src, g.Dst}
-	if slots, rows := all.counts(); room.fits(slots, rows) {
+	slots, rows := edgeList{g.Src, g.Dst}.counts()
+	switch {
+	case room.fits(slots, rows):
 		return blocksWithin(g, caps{slots, rows}, nil)
-	} else if blocks, err = blocksWithin(g, room.forGrid(slots, rows), nil); cut == nil || room.Aggregators() < 2 {
-		return blocks, err
+	case cut == nil || room.Aggregators() < 2 || g.Division == ByGrid:
+		return blocksWithin(g, room.forGrid(slots, rows), nil)
+	case g.Division == ByCut:
+		return blocksWithin(g, room.forCut(), cut)
 	}
+	blocks, err = blocksWithin(g, room.forGrid(slots, rows), nil)
 	inParts, failed := blocksWithin(g, room.forCut(), cut)
 	if failed == nil && (err != nil || passing(inParts) <= passing(blocks)) {
 		return inParts, nil

@@ -55,10 +55,14 @@ type HostCounts struct {
 	Rows       int64 // that left for the first time in their round
 	RowBytes   int64 // of their bodies, as far as they are columns of the exchange
 	OtherBytes int64 // headers, padding, repeated rows, fetches, ACKs, barriers
-	Sums, Raw  int64 // results: from the switch, added up here
-	Pulls      int64 // rows pulled
-	Resends    int64 // rows sent again without a pull
-	Marks      int64 // packets with ECN
+	// Repeats is rows that left again, because a sum was lost or late, RepeatBytes those of their bodies: both are among
+	// OtherBytes.
+	Repeats, RepeatBytes int64
+	Sums, Raw            int64 // results: from the switch, added up here
+	SumBytes             int64 // of the switch's, as far as they are columns of the exchange
+	Pulls                int64 // rows pulled
+	Resends              int64 // rows sent again without a pull
+	Marks                int64 // packets with ECN
 }
 
 // Exchange is rows that leave and sums that arrive, over blocks Lo to Hi of the plan.
@@ -320,8 +324,9 @@ func (h *Host) sum(now time.Duration, p *Packet) {
 	if len(p.Body) != h.rowLanes() {
 		return
 	}
-	h.Count.Sums++
 	lo, hi := h.columns()
+	h.Count.Sums++
+	h.Count.SumBytes += int64(4 * (hi - lo))
 	h.out = slices.Grow(h.out[:0], hi-lo)[:hi-lo]
 	dequantiseLanes(h.out, p.Body, h.shift)
 	h.deliver(p.Destination, h.out)
@@ -486,6 +491,8 @@ func (h *Host) emitRow(p *Packet, emit func(p *Packet)) {
 	lo, hi := h.columns()
 	if useful := int64(4 * (hi - lo)); h.r.left.has(int(p.Source)) {
 		h.Count.OtherBytes += int64(p.Bytes())
+		h.Count.Repeats++
+		h.Count.RepeatBytes += useful
 	} else {
 		h.r.left.set(int(p.Source))
 		h.moves++

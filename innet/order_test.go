@@ -96,6 +96,7 @@ func TestBlocks(t *testing.T) {
 			want[[2]uint32{u, v}]++
 		}
 		limit := 1 + r.IntN(n)
+		g.Division = Divisions[r.IntN(len(Divisions))]
 		blocks, err := Blocks(g, Slots(limit), []Cut{randomCut(r), badCut(r), nil}[r.IntN(3)])
 		if err != nil {
 			t.Fatal(err)
@@ -154,6 +155,48 @@ func TestBlocksFit(t *testing.T) {
 			if got := table.Registers(); got > room.Bytes {
 				t.Fatalf("table %d of %d leaves takes %d bytes of %d", i, leaves, got, room.Bytes)
 			}
+		}
+	}
+}
+
+// TestDivisions: of two cliques with an edge between them, of which one fits the switch at a time, the paper's cut makes a
+// block of each and one of the edge, so that nearly all rows and sums pass once; the grid sends all rows for each half of
+// the sums. Of a graph without parts the cut sends more than the grid. auto is the one by which fewer pass.
+func TestDivisions(t *testing.T) {
+	parities := func(vertices int, src, dst []uint32, parts, _ int) ([]uint32, error) {
+		out := make([]uint32, vertices)
+		for v := range out {
+			out[v] = uint32(v % parts)
+		}
+		return out, nil
+	}
+	cliques, even := &Graph{Host: make([]uint16, 40)}, &Graph{Host: make([]uint16, 40)}
+	for u := range uint32(40) {
+		cliques.Host[u], even.Host[u] = uint16(u%4), uint16(u%4)
+		for v := range uint32(40) {
+			if u != v && (u%2 == v%2 || u < 2 && v < 2) {
+				cliques.Src, cliques.Dst = append(cliques.Src, u), append(cliques.Dst, v)
+			}
+			if u != v {
+				even.Src, even.Dst = append(even.Src, u), append(even.Dst, v)
+			}
+		}
+	}
+	pass := func(g *Graph, d Division) int {
+		g.Division = d
+		blocks, err := Blocks(g, Slots(20), parities)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return passing(blocks)
+	}
+	for _, c := range []struct {
+		g               *Graph
+		cut, grid, auto int
+	}{{cliques, 40 + 40 + 4, 2*40 + 40, 84}, {even, 40 + 40 + 2*40 + 40, 2*40 + 40, 120}} {
+		if cut, grid, auto := pass(c.g, ByCut), pass(c.g, ByGrid), pass(c.g, Fewest); auto != min(cut, grid) || cut != c.cut ||
+			grid != c.grid {
+			t.Errorf("cut %d, grid %d, auto %d, want %d, %d, %d", cut, grid, auto, c.cut, c.grid, c.auto)
 		}
 	}
 }

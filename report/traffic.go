@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,6 +26,8 @@ type Bytes struct {
 	ByKind    map[string]int64 `json:"by_kind"`
 	ByLink    map[string]int64 `json:"by_link"`
 	Detail    []Traffic        `json:"detail,omitempty"`
+	// Beside is what travelled beside the payloads, or by another way, by name.
+	Beside map[string]wire.Count `json:"beside,omitempty"`
 	// PerEpoch is the mean of the training passes, without what is sent once and what
 	// evaluations send.
 	PerEpoch *EpochBytes `json:"per_epoch,omitempty"`
@@ -156,6 +159,14 @@ func (b *Bytes) Table() string {
 		}
 	}
 	out.WriteString("\n")
+	for _, name := range slices.Sorted(maps.Keys(b.Beside)) {
+		n := b.Beside[name]
+		fmt.Fprintf(&out, "%s: %s", strings.ReplaceAll(name, "_", " "), event.Bytes(n.Bytes))
+		if n.Messages > 0 {
+			fmt.Fprintf(&out, " in %s", event.Counted(int(n.Messages), "packet"))
+		}
+		out.WriteString("\n")
+	}
 	return out.String()
 }
 

@@ -7,6 +7,7 @@ import (
 	"starling/report"
 	"starling/train"
 	"starling/watch"
+	"starling/wire"
 	"starling/worker"
 )
 
@@ -103,6 +104,15 @@ func sentBytes(shares []*worker.Share, batches bool) report.Bytes {
 		atMost, deviation = atMost || s.AtMost, max(deviation, s.Deviation)
 	}
 	b := report.SumTraffic(sent)
+	for _, s := range shares {
+		for name, n := range s.Beside {
+			if b.Beside == nil {
+				b.Beside = map[string]wire.Count{}
+			}
+			sum := b.Beside[name]
+			b.Beside[name] = wire.Count{Messages: sum.Messages + n.Messages, Bytes: sum.Bytes + n.Bytes}
+		}
+	}
 	b.AtMost, b.Deviation, b.PerEpoch = atMost, deviation, report.SumEpochs(perEpoch, shares[0].Metered.Epochs, batches)
 	return b
 }

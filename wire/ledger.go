@@ -99,6 +99,7 @@ type Ledger struct {
 		newest   int32
 		folded   int32 // the newest epoch when old ones were last added together
 		overhead int64
+		beside   map[string]Count
 		lent     int64
 	}
 }
@@ -150,6 +151,27 @@ func (l *Ledger) add(sent bool, kind Kind, link Link, key Key, bytes int) {
 func (l *Ledger) AddSent(kind Kind, link Link, key Key, bytes, overhead int) {
 	l.add(true, kind, link, key, bytes)
 	l.addOverhead(overhead)
+}
+
+// AddBeside counts what travels beside payloads, by a name: rows that were sent again, sums that a switch sent. Bytes that
+// were sent are overhead already.
+func (l *Ledger) AddBeside(name string, n Count) {
+	if n == (Count{}) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.beside == nil {
+		l.mu.beside = map[string]Count{}
+	}
+	l.mu.beside[name] = l.mu.beside[name].plus(n)
+}
+
+// Beside is what AddBeside counted.
+func (l *Ledger) Beside() map[string]Count {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.mu.beside)
 }
 
 // Stand records that a message, which was sent or has arrived, stood for others that went another way,

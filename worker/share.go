@@ -55,22 +55,23 @@ func UnpackShares(results []cluster.Result) (shares []*Share, err error) {
 
 // Share is what one worker ended with.
 type Share struct {
-	History    resume.History   `json:"history"`
-	Metric     string           `json:"metric"`
-	Reason     string           `json:"reason"`
-	Val        report.Number    `json:"val"`
-	Test       report.Number    `json:"test"`
-	Parameters int              `json:"parameters"`
-	Learnt     int              `json:"learnt,omitempty"`
-	PeakBytes  int64            `json:"peak_bytes"`
-	PeakRSS    int64            `json:"peak_rss"`
-	Threads    int              `json:"threads"`
-	Metered    watch.Metered    `json:"metered"`
-	Traffic    []report.Traffic `json:"traffic"`
-	AtMost     bool             `json:"at_most,omitempty"` // the plan is an upper bound
-	Deviation  float64          `json:"deviation,omitempty"`
-	Rows       train.RowCounts  `json:"rows"`
-	CPU        cpuUse           `json:"cpu"`
+	History    resume.History        `json:"history"`
+	Metric     string                `json:"metric"`
+	Reason     string                `json:"reason"`
+	Val        report.Number         `json:"val"`
+	Test       report.Number         `json:"test"`
+	Parameters int                   `json:"parameters"`
+	Learnt     int                   `json:"learnt,omitempty"`
+	PeakBytes  int64                 `json:"peak_bytes"`
+	PeakRSS    int64                 `json:"peak_rss"`
+	Threads    int                   `json:"threads"`
+	Metered    watch.Metered         `json:"metered"`
+	Traffic    []report.Traffic      `json:"traffic"`
+	Beside     map[string]wire.Count `json:"beside,omitempty"`
+	AtMost     bool                  `json:"at_most,omitempty"` // the plan is an upper bound
+	Deviation  float64               `json:"deviation,omitempty"`
+	Rows       train.RowCounts       `json:"rows"`
+	CPU        cpuUse                `json:"cpu"`
 
 	Explainer train.ExplainerUse `json:"explainer"`
 	Launches  train.Launches     `json:"launches"`
@@ -110,8 +111,8 @@ func NewShare(r *train.Result, from *train.State, m *watch.Meter, end wire.Endpo
 	return &Share{History: resume.NewHistory(&r.History), Metric: r.Metric, Reason: r.Reason,
 		Val: report.Number(r.ValMetric), Test: report.Number(r.TestMetric), Parameters: r.Parameters, Learnt: r.Learnt,
 		PeakBytes: r.PeakBytes, Metered: m.Total(), AtMost: r.Plan.AtMost, Deviation: r.Plan.Deviation, Rows: r.Rows,
-		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), Best: r.Best,
-		Evaluation: r.Evaluation}
+		Traffic: report.NewTraffic(plannedBytes(from, r), end.Ledger().SentBytes()), Beside: end.Ledger().Beside(),
+		Best: r.Best, Evaluation: r.Evaluation}
 }
 
 // Together runs a worker at each endpoint, in a goroutine. When one fails, so do the others.

@@ -127,6 +127,7 @@ func TrainOver(t testing.TB, ends []wire.Endpoint, parts []*partition.Part, devi
 type Trained struct {
 	Results []*train.Result
 	Counted []wire.Bytes // what each of them sent
+	Beside  []map[string]wire.Count
 	Notes   []string     // of worker 0
 	Spans   []event.Span // of worker 0
 }
@@ -141,13 +142,14 @@ func TrainServers(t testing.TB, parts []*partition.Part, device func() tensor.De
 func Observe(t testing.TB, ends []wire.Endpoint, parts []*partition.Part, device func() tensor.Device,
 	o train.Options) *Trained {
 	t.Helper()
-	r := &Trained{Results: make([]*train.Result, len(parts)), Counted: make([]wire.Bytes, len(parts))}
+	r := &Trained{Results: make([]*train.Result, len(parts)), Counted: make([]wire.Bytes, len(parts)),
+		Beside: make([]map[string]wire.Count, len(parts))}
 	errs := make([]error, len(parts))
 	listeners := make([]event.Listener, len(parts))
 	listeners[0] = event.Func(r.on)
 	Each(len(parts), func(k int) {
 		r.Results[k], errs[k] = Work(parts[k], ends[k], device, o, listeners[k])
-		r.Counted[k] = ends[k].Ledger().SentBytes()
+		r.Counted[k], r.Beside[k] = ends[k].Ledger().SentBytes(), ends[k].Ledger().Beside()
 	})
 	for k, err := range errs {
 		if err != nil {

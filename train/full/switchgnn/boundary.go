@@ -144,7 +144,8 @@ func (b *boundary) divide(ctx context.Context, s *exchange.Setup, room innet.Bud
 	b.forward = [2]int{0, len(blocks)}
 	b.backward = b.forward
 	if !mirrored(b.graph) {
-		reverse := &innet.Graph{Host: b.graph.Host, Src: b.graph.Dst, Dst: b.graph.Src, Shuffled: b.graph.Shuffled}
+		reverse := &innet.Graph{Host: b.graph.Host, Src: b.graph.Dst, Dst: b.graph.Src, Shuffled: b.graph.Shuffled,
+			Division: b.graph.Division}
 		more, err := innet.Blocks(reverse, room, cut)
 		if err != nil {
 			return err

@@ -74,7 +74,7 @@ func (s *strategy) prepare(o options) error {
 		memory, leaves = s.client.Memory(), s.client.Leaves()
 	}
 	room := innet.Registers(memory, o.SwitchUnits, leaves)
-	b.graph.Shuffled = o.SwitchOrder == "random"
+	b.graph.Shuffled, b.graph.Division = o.SwitchOrder == "random", innet.Division(o.SwitchBlocks)
 	if b, err = s.divided(b, room); err != nil {
 		return err
 	}
@@ -384,13 +384,32 @@ func (s *strategy) fail(err error) {
 	}
 }
 
+// What passes the switch, by its names in the ledger and in reports: rows as they left first, which payloads have too,
+// and beside them sums that arrived, rows that left again, and everything else that left.
+const (
+	besideRows    = "switch_rows"
+	besideSums    = "switch_sums"
+	besideRepeats = "switch_repeated_rows"
+	besideHeaders = "switch_headers"
+)
+
 // count adds what has left since the last exchange to the ledger: rows, each once, as what
-// they are, and all else as overhead.
+// they are, and all else as overhead, by what it is.
 func (s *strategy) count(kind wire.Kind, layer int) {
 	now := s.client.Counts()
 	key := wire.Key{Coflow: coflow.ID{Epoch: uint32(s.epoch), Batch: uint32(s.batch), Layer: int16(layer)}}
-	if rows := now.RowBytes - s.sent.RowBytes; rows > 0 {
-		s.w.End.Ledger().AddSent(kind, wire.BetweenServers, key, int(rows), int(now.OtherBytes-s.sent.OtherBytes))
+	ledger, last := s.w.End.Ledger(), s.sent
+	if rows := now.RowBytes - last.RowBytes; rows > 0 {
+		ledger.AddSent(kind, wire.BetweenServers, key, int(rows), int(now.OtherBytes-last.OtherBytes))
+	}
+	repeated := now.RepeatBytes - last.RepeatBytes
+	for name, n := range map[string]wire.Count{
+		besideRows:    {Messages: now.Rows - last.Rows, Bytes: now.RowBytes - last.RowBytes},
+		besideSums:    {Messages: now.Sums - last.Sums, Bytes: now.SumBytes - last.SumBytes},
+		besideRepeats: {Messages: now.Repeats - last.Repeats, Bytes: repeated},
+		besideHeaders: {Bytes: now.OtherBytes - last.OtherBytes - repeated},
+	} {
+		ledger.AddBeside(name, n)
 	}
 	s.sent = now
 }

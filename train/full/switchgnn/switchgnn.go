@@ -4,6 +4,7 @@ package switchgnn
 import (
 	"bytes"
 	"os"
+	"slices"
 
 	"starling/disk"
 	"starling/exchange"
@@ -40,7 +41,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Overlap: train.Overlap{Rows: 0.1, Gradients: 0.3},
 	UseWhen: "there is a switch that adds; or to see what one would save",
 	Check:   check,
-}, options{SwitchMemory: "100MiB", SwitchUnits: 8, SwitchOrder: "bfs"}, build)
+}, options{SwitchMemory: "100MiB", SwitchUnits: 8, SwitchOrder: "bfs", SwitchBlocks: "auto"}, build)
 
 type options struct {
 	Switch          string `json:"switch" resume:"free" omit:"default" help:"address of a running starling switch; none: the run starts one on its own host"`
@@ -48,6 +49,7 @@ type options struct {
 	SwitchMemory    string `json:"switch_memory" resume:"free" help:"memory for aggregators of the switch that the run starts, such as 100MiB"`
 	SwitchUnits     int    `json:"switch_units" resume:"free" help:"most 128-byte units of a row in a packet, 1 to 11; hardware has 1"`
 	SwitchOrder     string `json:"switch_order" resume:"free" omit:"default" help:"order in which rows leave: bfs, breadth first with more neighbours first, or random, to see what that order gains"`
+	SwitchBlocks    string `json:"switch_blocks" resume:"free" omit:"default" help:"how edges are divided into blocks that fit the switch: cut, the paper's, parts of a cut and of what it cut; grid, groups of destinations and of sources; auto, by which fewer rows and sums pass the switch"`
 }
 
 // Needs is what a run must have.
@@ -60,6 +62,9 @@ func (o *options) Validate() error {
 	}
 	if o.SwitchOrder != "bfs" && o.SwitchOrder != "random" {
 		return train.Mistake("--switch-order is %q; it must be bfs or random", o.SwitchOrder)
+	}
+	if !slices.Contains(innet.Divisions, innet.Division(o.SwitchBlocks)) {
+		return train.Mistake("--switch-blocks is %q; it must be cut, grid or auto", o.SwitchBlocks)
 	}
 	if o.SwitchUnits < 1 || o.SwitchUnits > innet.MaxUnits {
 		return train.Mistake("--switch-units is %d; it must be from 1 to %d", o.SwitchUnits, innet.MaxUnits)

@@ -74,10 +74,11 @@ func TestSums(t *testing.T) {
 		traintest.CutForServers(t, directed, "random", 4, 2),
 		traintest.CutForServers(t, traintest.Communities(t, 120, false), "random", 4, 4),
 	} {
-		for _, memory := range []string{"100MiB", "4KiB"} {
-			t.Run(fmt.Sprintf("%d/%s", i, memory), func(t *testing.T) {
+		for _, c := range []struct{ memory, blocks string }{{"100MiB", "auto"}, {"4KiB", "auto"}, {"4KiB", "cut"},
+			{"4KiB", "grid"}} {
+			t.Run(fmt.Sprintf("%d/%s/%s", i, c.memory, c.blocks), func(t *testing.T) {
 				o := traintest.Options("gcn")
-				o.Strategy = chosen(options{SwitchMemory: memory, SwitchUnits: 1})
+				o.Strategy = chosen(options{SwitchMemory: c.memory, SwitchUnits: 1, SwitchBlocks: c.blocks})
 				traintest.OnAll(t, parts, func(s *train.Site) (wire.Bytes, error) {
 					s.Opt = o
 					return compareSums(s, seed)
@@ -178,6 +179,11 @@ func TestLossChangesNothing(t *testing.T) {
 	o.Epochs, o.EvalEvery, o.Model.Layers, o.Model.Hidden = 3, 0, 3, 40
 	o.Strategy = chosen(defaults)
 	want := traintest.TrainServers(t, parts, traintest.Single, o)
+	rows, sums := besideOf(want, besideRows), besideOf(want, besideSums)
+	got := want.Sum(func(c wire.Class) bool { return traintest.IsRows(c) || c.Kind == wire.Feature })
+	if rows.Bytes != got || rows.Messages == 0 || sums.Messages == 0 || besideOf(want, besideHeaders).Bytes == 0 {
+		t.Errorf("%d bytes of rows, of which passed the switch %+v, and sums %+v", got, rows, sums)
+	}
 	for _, loss := range []float64{0.01, 0.1} {
 		faults, mu := rand.New(rand.NewPCG(r.Uint64(), 1)), sync.Mutex{}
 		opt := udp.DefaultServer
@@ -203,11 +209,27 @@ func TestLossChangesNothing(t *testing.T) {
 		if !slices.Equal(got.Results[0].Loss, want.Results[0].Loss) {
 			t.Errorf("loss of %g: %v, want %v", loss, got.Results[0].Loss, want.Results[0].Loss)
 		}
+		switch again := besideOf(got, besideRepeats); {
+		case besideOf(got, besideRows) != rows:
+			t.Errorf("loss of %g: rows %+v, want %+v", loss, besideOf(got, besideRows), rows)
+		case float64(again.Messages) < loss/2*float64(rows.Messages) || again.Bytes == 0:
+			t.Errorf("loss of %g: %+v were repeated of %+v", loss, again, rows)
+		case besideOf(got, besideSums).Messages >= sums.Messages:
+			t.Errorf("loss of %g: sums %+v, without loss %+v", loss, besideOf(got, besideSums), sums)
+		}
 		server.Close()
 		if left := server.Stats(); left.Hosts != 0 || left.Registers != 0 {
 			t.Errorf("left behind: %+v", left)
 		}
 	}
+}
+
+// besideOf is what all workers counted by a name.
+func besideOf(r *traintest.Trained, name string) (n wire.Count) {
+	for _, b := range r.Beside {
+		n.Messages, n.Bytes = n.Messages+b[name].Messages, n.Bytes+b[name].Bytes
+	}
+	return n
 }
 
 // TestEachVertexLeavesOnce: per layer and direction a worker sends one row for each of its
@@ -261,7 +283,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for _, o := range []options{{SwitchMemory: "much", SwitchUnits: 1}, {SwitchMemory: "1MiB", SwitchUnits: 12},
-		{SwitchMemory: "1MiB"}} {
+		{SwitchMemory: "1MiB"}, {SwitchMemory: "1MiB", SwitchUnits: 1, SwitchOrder: "bfs", SwitchBlocks: "cube"}} {
 		if o.Validate() == nil {
 			t.Errorf("%+v", o)
 		}

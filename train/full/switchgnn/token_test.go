@@ -13,7 +13,8 @@ func TestSwitchTokenThatOthersCanRead(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a secret of the switch"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	o := options{SwitchMemory: "100MiB", SwitchUnits: 8, SwitchOrder: "bfs", SwitchTokenFile: path}
+	o := options{SwitchMemory: "100MiB", SwitchUnits: 8, SwitchOrder: "bfs", SwitchBlocks: "auto",
+		SwitchTokenFile: path}
 	_, read := o.token()
 	for _, err := range []error{o.Validate(), read} {
 		if err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
