@@ -113,7 +113,7 @@ bench-peers: build
 # Rewrites the committed assembly from its generator, the object of the XDP switch from its source
 # (clang and llvm-strip), and the code of CUDA kernels from theirs.
 generate:
-	$(GO) generate ./tensor/cpu/simd ./innet/xdp
+	$(GO) generate ./tensor/cpu/simd ./innet/xdp ./python
 	scripts/nvrtc
 	$(GO) run ./tensor/cuda/generate
 

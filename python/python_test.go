@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// environment is a fresh virtual environment with the wheel and numpy; wheels is the folder that the wheel is in.
-type environment struct{ python, program, wheels string }
+// environment is a fresh virtual environment with the wheel and numpy, the program, the folder that the wheel is in, and
+// one with the wheel's package alone, for other Pythons.
+type environment struct{ python, program, wheels, alone string }
 
 var (
 	once    sync.Once
@@ -57,7 +58,8 @@ func install() {
 		skipped = "no virtual environment can be made, so the Python package is not tested: " + string(out)
 		return
 	}
-	env = environment{filepath.Join(venv, "bin", "python"), filepath.Join(dir, "starling"), filepath.Join(dir, "dist")}
+	env = environment{filepath.Join(venv, "bin", "python"), filepath.Join(dir, "starling"), filepath.Join(dir, "dist"),
+		filepath.Join(dir, "alone")}
 	must := func(name string, args ...string) string {
 		c := exec.Command(name, args...)
 		c.Dir, c.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
@@ -76,10 +78,11 @@ func install() {
 	wheel := must("go", "run", "./internal/release", "wheel", "-binary", env.program, "-tag", tag, "-version", "test",
 		"-out", env.wheels)
 	must(with, "-m", "pip", "--python", env.python, "install", "-q", "--no-index", "--no-deps", wheel)
+	must(with, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", env.alone, wheel)
 }
 
-// tests runs a file of tests against the installed package.
-func tests(t *testing.T, python, file string, more ...string) {
+// tests runs a file of tests with the package of the wheel. What a test needs that this Python does not have skips it.
+func tests(t *testing.T, python, file string) {
 	t.Helper()
 	e := installed(t)
 	if python == "" {
@@ -92,15 +95,92 @@ func tests(t *testing.T, python, file string, more ...string) {
 			c.Env = append(c.Env, v)
 		}
 	}
-	c.Env = append(append(c.Env, "TMPDIR="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1"), more...)
+	c.Env = append(c.Env, "TMPDIR="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1", "DGLBACKEND=pytorch")
+	if python != e.python {
+		c.Env = append(c.Env, "PYTHONPATH="+e.alone)
+	}
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", file, err, out)
 	}
 	for line := range strings.SplitSeq(string(out), "\n") {
-		if strings.Contains(line, " ... skipped ") {
-			t.Log(line)
+		if why, skips := strings.CutPrefix(line, "unittest.case.SkipTest: "); skips || strings.Contains(line, " ... skipped ") {
+			t.Skip(file, ": ", cmp.Or(why, line))
 		}
+	}
+}
+
+// with is a Python of build/ that a test needs, or one that a variable names; without it the test is skipped.
+func with(t *testing.T, variable, path string) string {
+	t.Helper()
+	python := cmp.Or(os.Getenv(variable), filepath.Join("..", "build", path, "bin", "python"))
+	found, err := exec.LookPath(python)
+	if err != nil {
+		t.Skip("not checked here: ", err)
+	}
+	found, _ = filepath.Abs(found)
+	return found
+}
+
+// TestPyG trains on PyG's objects, to the bits of their folders, and runs PyG's layers with the weights.
+func TestPyG(t *testing.T) {
+	t.Parallel()
+	tests(t, with(t, "STARLING_PYG", "peers/pyg"), "test_pyg.py")
+}
+
+// TestDGL does the same with DGL's graphs.
+func TestDGL(t *testing.T) {
+	t.Parallel()
+	tests(t, with(t, "STARLING_DGL", "peers/dgl"), "test_dgl.py")
+}
+
+// TestFrames trains on tables of pandas and polars.
+func TestFrames(t *testing.T) { t.Parallel(); tests(t, with(t, "", "python-tools"), "test_frames.py") }
+
+// TestTypesAndStyle: the package passes mypy --strict and ruff, and stays small.
+func TestTypesAndStyle(t *testing.T) {
+	t.Parallel()
+	python := with(t, "", "python-tools")
+	cache := t.TempDir()
+	for _, args := range [][]string{{"mypy", "--cache-dir", cache}, {"ruff", "check", "--no-cache", "."}} {
+		if out, err := exec.Command(python, append([]string{"-m"}, args...)...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", args[0], err, out)
+		}
+	}
+	files, lines := 0, 0
+	sources, _ := filepath.Glob("starling/*.py")
+	for _, path := range sources {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, lines = files+1, lines+strings.Count(string(text), "\n")
+	}
+	if files < 5 || lines > 2000 {
+		t.Errorf("%d files of %d lines, want at most 2,000", files, lines)
+	}
+}
+
+// TestOptions: the options of the package are the flags of the program.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	e := installed(t)
+	room := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(room, "python", "starling"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("go", "run", "./internal/release", "options", "-binary", e.program, "-source", room)
+	c.Dir = ".."
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want, err := os.ReadFile(filepath.Join(room, "python", "starling", "_options.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("starling/_options.py")
+	if err != nil || string(got) != string(want) {
+		t.Errorf("starling/_options.py is not what go generate ./python writes (%v)", err)
 	}
 }
 

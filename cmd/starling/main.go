@@ -169,7 +169,8 @@ func unknownCommand(c *cobra.Command, name string) error {
 
 // helpCommand shows a command's help; cobra's own takes any word for a command.
 func helpCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Show what a command does, and its flags",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -177,9 +178,14 @@ func helpCommand() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return unknownCommand(of, rest[0])
 			}
+			if asJSON {
+				return writeHelp(of)
+			}
 			return of.Help()
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write commands and flags as one JSON object to standard output")
+	return c
 }
 
 // byTopic is the help of flags: the command's own, then the flags of a run's settings

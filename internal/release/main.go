@@ -1,7 +1,9 @@
 // Release packs built binaries for those who install them.
 //
 //	go run ./internal/release wheel -binary bin/starling -tag manylinux_2_17_x86_64 -out build/dist
+//	go run ./internal/release options -binary bin/starling
 //
+// The second writes the types of the Python package's options, from the flags of the program.
 // The same binary and files always give the same bytes: names are sorted, times are fixed.
 package main
 
@@ -9,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 func main() {
@@ -20,7 +23,7 @@ func main() {
 
 func do(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("found no command, want wheel")
+		return fmt.Errorf("found no command, want wheel or options")
 	}
 	f := flag.NewFlagSet(args[0], flag.ExitOnError)
 	source := f.String("source", ".", "folder of the source")
@@ -41,6 +44,12 @@ func do(args []string) error {
 			fmt.Println(name)
 		}
 		return err
+	case "options":
+		b, err := options(*binary)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(*source, "python", "starling", "_options.py"), b, 0o666)
 	}
-	return fmt.Errorf("found command %q, want wheel", args[0])
+	return fmt.Errorf("found command %q, want wheel or options", args[0])
 }

@@ -3,11 +3,24 @@
     import starling
     run = starling.train(data, model="sage", workers=4, epochs=100)
     run.metrics, run.history, run.predict(data)
+
+data is PyG's Data or HeteroData, a DGL graph, DataFrames, an edge_index beside x and y, or a folder. Options are those of
+starling train --help-all, with _ for -.
 """
 
 from ._data import Dataset, dataset
 from ._errors import Error, Failed, Mistake
-from ._run import Run
-from ._train import train
+from ._estimators import LinkPredictor, NodeClassifier
+from ._load import load
+from ._run import Run, Server
+from ._train import Stream, compare, partition, plan, stream, train
 
-__all__ = ["Dataset", "Error", "Failed", "Mistake", "Run", "dataset", "train"]
+__all__ = ["Dataset", "Error", "Failed", "LinkPredictor", "Mistake", "NodeClassifier", "Run", "Server", "Stream", "compare",
+           "dataset", "load", "partition", "plan", "stream", "train"]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version
+        return version("starling")
+    raise AttributeError(f"module 'starling' has no attribute {name!r}")

@@ -145,7 +145,7 @@ def labels(y: Array, where: str, regression: bool) -> tuple[Array, list[str] | N
     """Labels as a dataset has them, and the names of classes that are words: in alphabetical order."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim not in (1, 2) or y.ndim == 2 and y.shape[1] == 0:
+    if y.ndim not in (1, 2) or (y.ndim == 2 and y.shape[1] == 0):
         raise mistake(where, f"shape {y.shape}", "a label for each vertex, or a row of them")
     if y.dtype.kind in "OUS":
         words = np.array(["" if v is None or v != v else str(v) for v in y.ravel()])
@@ -170,7 +170,7 @@ def labels(y: Array, where: str, regression: bool) -> tuple[Array, list[str] | N
     if y.ndim == 2:
         if y.size and (y.min() < -1 or y.max() > 1):
             raise mistake(where, f"rows of {y.min()} to {y.max()}", "0 and 1 for each class (-1: not known)")
-        return np.where((y < 0).any(1)[:, None], 255, y).astype(np.uint8), None
+        return np.where((y < 0).any(axis=1, keepdims=True), 255, y).astype(np.uint8), None
     if len(y) and (y.min() < -1 or y.max() >= 1 << 24):
         raise mistake(where, f"class {y.min() if y.min() < -1 else y.max()}", "classes from 0 on; -1: no label")
     if not len(y) or y.max() < 0:

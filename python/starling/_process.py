@@ -30,7 +30,7 @@ def binary() -> str:
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "starling")
     found = own if os.path.exists(own) else shutil.which("starling")
     if not found:
-        raise Failed("starling: the package has no program for this machine; build it with make build, and name it in $STARLING")
+        raise Failed("starling: the package has no program for this machine: name one in $STARLING")
     return found
 
 
@@ -120,7 +120,7 @@ class Child:
         """Raises what the program says, where it failed."""
         status = self.process.wait()
         self._reader.join(5)
-        if status == 0 or status == _INTERRUPTED and interrupted_is_fine:
+        if status == 0 or (status == _INTERRUPTED and interrupted_is_fine):
             return
         raise self._error(status)
 

@@ -22,7 +22,7 @@ class Train(unittest.TestCase):
         self.assertGreater((predicted == y).mean(), 0.8)
         self.assertTrue(np.allclose(run.probabilities().sum(1), 1, atol=1e-5))
         self.assertEqual(run.embeddings().shape, (300, 16))
-        self.assertEqual(run.explain(5)["explanations"][0]["vertex"], "5")
+        self.assertEqual(run.explain(5)["vertex"], "5")
 
     def test_bits_of_the_command(self):
         edges, x, y = blocks()

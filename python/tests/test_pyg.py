@@ -1,0 +1,85 @@
+import tempfile
+import unittest
+
+import numpy as np
+
+import starling
+from starling import _process
+
+try:
+    import torch
+    from torch_geometric.data import Data
+except ImportError as e:
+    raise unittest.SkipTest(f"no PyG: {e}") from e
+
+
+def generated(room, *args):
+    _process.run(["generate", *args, "--out", room, "--quiet"])
+    return room
+
+
+class PyG(unittest.TestCase):
+    def setUp(self):
+        room = tempfile.TemporaryDirectory()
+        self.addCleanup(room.cleanup)
+        self.room = room.name
+
+    def test_data(self):
+        folder = generated(self.room + "/g", "sbm", "--nodes", "400", "--edges", "4000", "--features", "16", "--classes", "4")
+        data = starling.load(folder, as_="pyg")
+        self.assertTrue(isinstance(data, Data) and data.validate())
+        loss = [starling.train(d, model="sage", hidden=16, epochs=4).report["loss"] for d in (folder, data)]
+        self.assertEqual(*loss)  # the bits of the program
+        run = starling.train(data, model="gcn", epochs=20)
+        predicted = run.predict(data)
+        self.assertIsInstance(predicted, torch.Tensor)
+        self.assertEqual(predicted.shape, data.y.shape)
+        right = (predicted == data.y)[data.test_mask].float().mean().item()
+        self.assertAlmostEqual(right, run.metrics["test_accuracy"], 6)
+
+    def test_models(self):
+        folder = generated(self.room + "/g", "sbm", "--nodes", "200", "--edges", "2000", "--features", "8", "--classes", "3")
+        data = starling.load(folder, as_="pyg")
+        for model in ("gcn", "sage", "gat", "gin", "resgcn+"):
+            run = starling.train(data, model=model, hidden=16, epochs=3, row_normalize=model == "gcn")
+            with torch.no_grad():
+                net = run.to_pyg()
+                logits = net(data.x, data.edge_index)
+            apart = (logits.softmax(1) - run.probabilities()).abs().max().item()
+            self.assertLess(apart, 1e-4, model)
+
+    def test_hetero(self):
+        folder = generated(self.room + "/g", "typed", "--like", "small", "--scale", "0.1")
+        data = starling.load(folder, as_="pyg")
+        self.assertTrue(data.validate())
+        loss = [starling.train(d, model="rgcn", hidden=16, epochs=3).report["loss"] for d in (folder, data)]
+        self.assertEqual(*loss)
+        run = starling.train(data, model="hsage", hidden=16, epochs=3)
+        self.assertEqual(run.predict().shape, data["paper"].y.shape)
+        self.assertEqual(run.embeddings(type="author").shape[0], data["author"].num_nodes)
+
+    def test_types_of_tensors(self):
+        edges = torch.randint(0, 50, (2, 200))
+        x, y = torch.randn(50, 4), torch.randint(0, 2, (50, 1))
+        data = starling.dataset(Data(edge_index=edges, x=x.bfloat16(), y=y))
+        self.assertEqual(data.meta["features"]["kind"], "bfloat16")
+        starling.train(data, epochs=1)
+        sparse = starling.dataset(Data(edge_index=edges.int(), x=x.relu().to_sparse(), y=y))
+        dense = starling.dataset(Data(edge_index=edges, x=x.relu(), y=y))
+        self.assertEqual(sparse.meta["features"]["kind"], "sparse")
+        loss = [starling.train(d, epochs=2, dropout=0).report["loss"] for d in (sparse, dense)]
+        self.assertTrue(np.allclose(*loss, atol=1e-5))
+        self.assertEqual(starling.dataset(Data(edge_index=edges, x=x.double(), y=y.float())).meta["task"], "single-label")
+        self.assertEqual(starling.dataset(Data(edge_index=edges, x=x, y=y + 0.5)).meta["task"], "regression")
+
+    def test_sentences(self):
+        edges = torch.zeros((2, 3), dtype=torch.long)
+        with self.assertRaisesRegex(starling.Mistake, "data: found a Data without edge_index"):
+            starling.train(Data(x=torch.zeros(3, 2)))
+        with self.assertRaisesRegex(starling.Mistake, r"train: found a mask of shape \(3, 2\), want \(3,\); choose one column"):
+            starling.train(Data(edge_index=edges, x=torch.zeros(3, 2), y=torch.zeros(3).long(),
+                                train_mask=torch.ones(3, 2, dtype=torch.bool)))
+
+
+if __name__ == "__main__":
+    unittest.main()
