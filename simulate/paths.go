@@ -102,8 +102,8 @@ func (t *PathsTable) String() string {
 			if r.Figure != "" {
 				fmt.Fprintf(&b, "%s, figure %s. Paper: %s.\n", r.Case, r.Figure, leo.Paper(r.Case))
 			}
-			fmt.Fprintf(&b, "%-52s %-16s %22s %9s %10s %10s\n", "setting", "policy", "value", "ours over", "median us",
-				"p99 us")
+			fmt.Fprintf(&b, "%-52s %-16s %22s %9s %14s %10s %10s\n", "setting", "policy", "value", "leo over",
+				"leo-queue over", "median us", "p99 us")
 			before = r.Case
 		}
 		b.WriteString(PathsRow(r).String())
@@ -116,9 +116,11 @@ type PathsRow leo.Row
 
 // String is the row in its table.
 func (r PathsRow) String() string {
-	over := "-"
-	if r.Over != 0 {
-		over = fmt.Sprintf("%.2fx", r.Over)
+	over := func(x float64) string {
+		if x == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.2fx", x)
 	}
 	number := func(x float64) string {
 		if x == 0 {
@@ -126,6 +128,6 @@ func (r PathsRow) String() string {
 		}
 		return report.Digits(x, 4)
 	}
-	return fmt.Sprintf("%-52s %-16s %22s %9s %10s %10s\n", r.Setting, r.Policy, report.Digits(r.Value, 4)+" "+r.Unit, over,
-		number(r.Median), number(r.P99))
+	return fmt.Sprintf("%-52s %-16s %22s %9s %14s %10s %10s\n", r.Setting, r.Policy, report.Digits(r.Value, 4)+" "+r.Unit,
+		over(r.LEOOver), over(r.QueueOver), number(r.Median), number(r.P99))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // online are the policies that any file can be simulated with.
-var online = []maker{roundRobin, greedyE2E, greedyHost, leo, leoQueue, optimum}
+var online = []maker{roundRobin, greedyE2E, greedyHost, leoStreak, leo, leoQueue, optimum}
 
 // Custom simulates a file of the user's with every policy: a recorded trace, or else loads from half of what the paths
 // sustain in sum to nearly all.

@@ -13,7 +13,7 @@ func (r *runner) keyValue() error {
 		name string
 		puts float64
 	}{{"YCSB-C", 0}, {"YCSB-B", 0.05}} {
-		makers := []maker{onePath("drtm-kv", "cpu"), onePath("one-path", "acc"), leoQueue}
+		makers := append(beside(onePath("drtm-kv", "cpu"), onePath("one-path", "acc")), optimum)
 		for _, rate := range []float64{1e6, 2e6, 3e6, 4e6, 5e6, 6e6, 7e6, 8e6} {
 			t := poisson(r.opt.Requests, rate, w.puts, r.key)
 			var rows []Row
@@ -104,7 +104,7 @@ func (r *runner) policies() error {
 		{"accelerator 25% slower than profiled", plan("kvs", "800ns", "1us"), arrive},
 	} {
 		var rows []Row
-		for _, m := range []maker{roundRobin, greedyE2E, greedyHost, leo, leoQueue, optimum} {
+		for _, m := range append(beside(), optimum) {
 			load := r.bear(w.plan, profiled, m, bound, capacity(w.plan), w.load)
 			rows = append(rows, Row{Case: "policy", Figure: "6.14", Policy: m.name, Unit: "Mrps", Value: load / 1e6,
 				Setting: fmt.Sprintf("%s, median %.1f us", w.name, bound*1e6), Median: bound * 1e6})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,9 +41,36 @@ func TestHeuristicBetweenGreedyAndOptimum(t *testing.T) {
 	rows := simulate(t, 2500, "policy")
 	for _, setting := range []string{"Poisson", "bursts", "accelerator 25% slower"} {
 		v := values(rows, setting)
-		if len(v) != 6 || v["leo-queue"] < 1.18*v["greedy-e2e"] || v["leo-queue"] < 1.18*v["greedy-host"] ||
+		if len(v) != 7 || v["leo-queue"] < 1.18*v["greedy-e2e"] || v["leo-queue"] < 1.18*v["greedy-host"] ||
 			v["leo-queue"] < 0.9*v["optimum"] {
 			t.Errorf("%s: %v", setting, v)
+		}
+	}
+	// The paper's heuristic gains over greedy by its bound: the streak alone does not.
+	for _, setting := range []string{"Poisson", "bursts"} {
+		v := values(rows, setting)
+		if v["leo"] < 1.18*max(v["greedy-e2e"], v["greedy-host"]) || v["leo"] > v["optimum"]*1.01 ||
+			v["leo-streak"] > 1.1*v["greedy-host"] {
+			t.Errorf("%s: %v", setting, v)
+		}
+	}
+}
+
+// TestEveryCaseHasThemAll: each setting has the paper's heuristic, ours, and every policy to compare with.
+func TestEveryCaseHasThemAll(t *testing.T) {
+	t.Parallel()
+	settings := map[string][]string{}
+	for _, r := range simulate(t, 100, Names()...) {
+		settings[r.Case+" "+r.Setting] = append(settings[r.Case+" "+r.Setting], r.Policy)
+		if r.Policy != "leo" && r.LEOOver == 0 && r.Value > 0 || r.Policy != "leo-queue" && r.QueueOver == 0 && r.Value > 0 {
+			t.Errorf("%s, %s: over %s stand %v and %v", r.Case, r.Setting, r.Policy, r.LEOOver, r.QueueOver)
+		}
+	}
+	for setting, policies := range settings {
+		for _, m := range beside() {
+			if !slices.Contains(policies, m.name) {
+				t.Errorf("%s has no %s, but %v", setting, m.name, policies)
+			}
 		}
 	}
 }
@@ -50,7 +78,7 @@ func TestHeuristicBetweenGreedyAndOptimum(t *testing.T) {
 // TestCaseStudies: the figures have the paper's order of systems.
 func TestCaseStudies(t *testing.T) {
 	t.Parallel()
-	rows := simulate(t, 2000, "hybrid", "kvs", "dfs", "ebs", "dml")
+	rows := append(simulate(t, 2000, "hybrid", "dfs", "ebs", "dml"), simulate(t, 800, "kvs")...)
 	above := func(setting string, order ...string) {
 		t.Helper()
 		v := values(rows, setting)
@@ -68,7 +96,12 @@ func TestCaseStudies(t *testing.T) {
 	above("read-4KB, 3 cores", "cpu", "solar", "ipipe", "leo-queue")
 	above("64 MiB", "open-mpi", "nccl", "leo-queue")
 	above("4 KiB", "nccl", "leo-queue")
-	v := values(rows[:5], "")
+	for _, setting := range []string{"YCSB-C, median", "8 cores", "read-64KB, 3 cores", "64 MiB"} { // and the paper's own
+		if v := values(rows, setting); v["leo"] < 1.03*max(v["greedy-e2e"], v["greedy-host"], v["leo-streak"]) {
+			t.Errorf("%s: %v", setting, v)
+		}
+	}
+	v := values(rows[:10], "")
 	sum := v["cpu"] + v["smartnic"]
 	if v["random-weighted"] < 0.95*sum || v["leo-queue"] < 0.95*sum || v["random"] > 0.95*sum {
 		t.Errorf("figure 6.3: %v", v)
@@ -137,6 +170,9 @@ func TestRecordedTrace(t *testing.T) {
 	}
 	rows := Custom(p, trace, DefaultOptions(), func(Row) {})
 	v := values(rows, "trace, sustained")
+	if v["leo"] < 1.18*v["greedy-host"] || v["leo-streak"] > v["greedy-host"] {
+		t.Errorf("the bound of the streak gains nothing: %v", v)
+	}
 	if len(v) != len(online) || v["leo-queue"] < 1.18*v["greedy-e2e"] || v["leo-queue"] < 1.18*v["greedy-host"] ||
 		v["leo-queue"] < 0.9*v["optimum"] {
 		t.Errorf("sustained: %v", v)

@@ -37,6 +37,7 @@ func of(name string, make func(p *paths.Plan) paths.Policy) maker {
 var (
 	leoQueue   = of("leo-queue", paths.NewLEOQueue)
 	leo        = of("leo", func(p *paths.Plan) paths.Policy { return paths.NewLEO(p, paths.Slack) })
+	leoStreak  = of("leo-streak", func(p *paths.Plan) paths.Policy { return paths.NewLEOStreak(p, paths.Slack) })
 	greedyE2E  = of("greedy-e2e", func(p *paths.Plan) paths.Policy { return paths.NewGreedy(p, true) })
 	greedyHost = of("greedy-host", func(p *paths.Plan) paths.Policy { return paths.NewGreedy(p, false) })
 	roundRobin = of("round-robin", paths.NewRoundRobin)
@@ -58,6 +59,12 @@ var (
 	}}
 	iPipe = of("ipipe", func(p *paths.Plan) paths.Policy { return newIPipe(p, "acc") })
 )
+
+// beside are policies of every case, behind the systems that the paper has there. The optimum knows when requests come,
+// which nobody does where the next one begins when another ends.
+func beside(systems ...maker) []maker {
+	return append(systems, roundRobin, greedyE2E, greedyHost, leoStreak, leo, leoQueue)
+}
 
 // horizon is how many requests the optimum looks ahead. Six and eight differ by less than a percent in figure 6.14.
 const horizon = 6

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"starling/rng"
@@ -28,10 +29,11 @@ type Row struct {
 	Policy  string  `json:"policy"`
 	Value   float64 `json:"value"`
 	Unit    string  `json:"unit"`
-	// Over is the value relative to that of the study's reference in the same setting: LEO over it.
-	Over   float64 `json:"leo_over,omitempty"`
-	Median float64 `json:"median_us,omitempty"`
-	P99    float64 `json:"p99_us,omitempty"`
+	// LEOOver is the paper's heuristic over the value in the same setting, QueueOver leo-queue, which is ours.
+	LEOOver   float64 `json:"leo_over,omitempty"`
+	QueueOver float64 `json:"leo_queue_over,omitempty"`
+	Median    float64 `json:"median_us,omitempty"`
+	P99       float64 `json:"p99_us,omitempty"`
 }
 
 // study is a case.
@@ -98,18 +100,17 @@ type runner struct {
 	done func(Row)
 }
 
-// setting adds the rows of one setting: LEO's advantage over each is known when all are there.
+// setting adds the rows of one setting: what the heuristics gain over each is known when all are there.
 func (r *runner) setting(rows []Row) error {
-	best := 0.0
-	for _, x := range rows {
-		if x.Policy == leoQueue.name {
-			best = x.Value
+	over := func(name string, x *Row) float64 {
+		i := slices.IndexFunc(rows, func(y Row) bool { return y.Policy == name })
+		if i < 0 || x.Value == 0 || x.Policy == name {
+			return 0
 		}
+		return rows[i].Value / x.Value
 	}
 	for _, x := range rows {
-		if best > 0 && x.Value > 0 && x.Policy != leoQueue.name {
-			x.Over = best / x.Value
-		}
+		x.LEOOver, x.QueueOver = over(leo.name, &x), over(leoQueue.name, &x)
 		r.rows = append(r.rows, x)
 		r.done(x)
 	}

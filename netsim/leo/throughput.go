@@ -11,7 +11,7 @@ import (
 func (r *runner) hybrid() error {
 	p := plan("hybrid")
 	var rows []Row
-	for _, m := range []maker{onePath("cpu", "cpu"), onePath("smartnic", "acc"), even, weighted, leoQueue} {
+	for _, m := range beside(onePath("cpu", "cpu"), onePath("smartnic", "acc"), even, weighted) {
 		rows = append(rows, Row{Case: "hybrid", Figure: "6.3", Policy: m.name, Unit: "Mops",
 			Value: r.closed(p, m, 0, 5*r.opt.Requests, 2000) / 1e6})
 	}
@@ -23,7 +23,7 @@ func (r *runner) replication() error {
 	for _, cores := range []int{1, 2, 4, 8} {
 		p := plan("dfs", "CORES", strconv.Itoa(cores))
 		var rows []Row
-		for _, m := range []maker{onePath("doca", "acc-cpu"), onePath("cpu", "cpu-cpu"), leoQueue} {
+		for _, m := range beside(onePath("doca", "acc-cpu"), onePath("cpu", "cpu-cpu")) {
 			rate := r.closed(p, m, 0, r.opt.Requests/4, 4*(cores+1))
 			rows = append(rows, Row{Case: "dfs", Figure: "6.11", Setting: fmt.Sprintf("%d cores", cores),
 				Policy: m.name, Unit: "GB/s", Value: rate * 256e3 / 1e9})
@@ -44,7 +44,7 @@ func (r *runner) blocks() error {
 		for _, cores := range []int{1, 2, 3, 4} {
 			p := plan("ebs", "CORES", strconv.Itoa(cores))
 			var rows []Row
-			for _, m := range []maker{onePath("cpu", "cpu"), onePath("solar", "acc"), iPipe, leoQueue} {
+			for _, m := range beside(onePath("cpu", "cpu"), onePath("solar", "acc"), iPipe) {
 				rate := r.closed(p, m, p.Type(read.name), r.opt.Requests, 32)
 				rows = append(rows, Row{Case: "ebs", Figure: "6.12",
 					Setting: fmt.Sprintf("%s, %d cores", read.name, cores), Policy: m.name, Unit: read.unit,
@@ -70,7 +70,7 @@ func (r *runner) allReduce() error {
 				seconds(float64(chunk)/200e9), "PEER-READ", seconds(float64(chunk)/6.25e9), "CORES", cores)
 		}
 		var rows []Row
-		for _, m := range []maker{onePath("open-mpi", "cpu"), onePath("nccl", "acc"), leoQueue} {
+		for _, m := range beside(onePath("open-mpi", "cpu"), onePath("nccl", "acc")) {
 			p := with("2")
 			if m.name == "open-mpi" {
 				p = with("1") // one process per host
@@ -85,10 +85,13 @@ func (r *runner) allReduce() error {
 	return nil
 }
 
-// makespan is how long n chunks take that are all there at once.
+// slots is how many chunks of a message are under way: the buffers of a connection.
+const slots = 16
+
+// makespan is how long n chunks take that are all there at once, and leave as slots are free.
 func (r *runner) makespan(p *paths.Plan, m maker, n int) float64 {
 	t := make(paths.Trace, n)
-	o := paths.Replay(p, m.make(p, t, r.key), paths.Load{Trace: t, Delay: jitter(r.key.Fold(5))})
+	o := paths.Replay(p, m.make(p, t, r.key), paths.Load{Trace: t, Outstanding: slots, Delay: jitter(r.key.Fold(5))})
 	return last(o.End)
 }
 

@@ -17,10 +17,10 @@
 //	toll Q(p, r) = sum over l of S/bandwidth             + sum over c of compute time / capacity
 //
 // During a run a Policy chooses. NewLEO takes the path with the least k·toll + base (6.5), where k counts for each path
-// how many requests in a row were slower than base; NewLEOQueue, which runs use, estimates the queue instead. Beside
-// them stand the exact optimum over the next requests (6.1 to 6.4), two greedy policies, one path, round-robin and
-// random choice. All are pure: time is an argument, in seconds, and a Trace of arrivals replays the same choices
-// (Replay).
+// how many requests in a row were slower than base, up to those under way (NewLEOStreak: beyond); NewLEOQueue, which runs
+// use, estimates the queue instead. Beside them stand the exact optimum over the next requests (6.1 to 6.4), two greedy
+// policies, one path, round-robin and random choice. All are pure: time is an argument, in seconds, and a Trace of
+// arrivals replays the same choices (Replay).
 //
 // A Selector adds the request state table to a policy: requests that depend on one in progress keep its path.
 package paths

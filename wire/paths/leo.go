@@ -1,13 +1,17 @@
 package paths
 
-// leo is the heuristic of 6.2.2 to the letter: the path with the least k·toll + base (6.5). k counts, for each path,
-// the requests in a row that took longer inside hosts than their base time: a queue exists, and one more request on
-// this path will delay about the same number.
+// leo is the heuristic of 6.2.2: the path with the least k·toll + base (6.5). k is the number of requests that one more
+// request will delay, until the queue of its path is drained. It is estimated by the requests in a row that took longer
+// inside hosts than their base time; and no queue has more requests than are under way on its path, as the request state
+// table has them. Without that bound (leo-streak) k goes on growing after a path was left: all that was sent before
+// returns slow, nothing resets the count, and the path stands idle until the other one is as bad.
 type leo struct {
 	avoided
-	plan  *Plan
-	k     []float64 // by path
-	slack float64
+	plan     *Plan
+	k        []float64 // by path
+	underWay []float64 // by path
+	slack    float64
+	bounded  bool
 }
 
 // Slack is by how much of its base time a request may be slower without counting as slow: what rounding adds in exact
@@ -15,20 +19,41 @@ type leo struct {
 const Slack = 1e-9
 
 // NewLEO starts with empty queues: k is 0, and requests take the path of the least base time.
-func NewLEO(p *Plan, slack float64) Policy {
-	return &leo{plan: p, k: make([]float64, len(p.File.Paths)), slack: slack}
+func NewLEO(p *Plan, slack float64) Policy { return newLEO(p, slack, true) }
+
+// NewLEOStreak is the rule by which k is updated alone: k may be more than there are requests under way.
+func NewLEOStreak(p *Plan, slack float64) Policy { return newLEO(p, slack, false) }
+
+func newLEO(p *Plan, slack float64, bounded bool) *leo {
+	return &leo{plan: p, k: make([]float64, len(p.File.Paths)), underWay: make([]float64, len(p.File.Paths)), slack: slack,
+		bounded: bounded}
 }
 
-func (*leo) Name() string { return "leo" }
+func (l *leo) Name() string {
+	if l.bounded {
+		return "leo"
+	}
+	return "leo-streak"
+}
 
 func (l *leo) Choose(_ float64, kind int) int {
-	return l.least(l.plan.Types[kind].Choices, func(_ int, c *Choice) float64 { return l.k[c.Path]*c.Toll + c.Base })
+	return l.least(l.plan.Types[kind].Choices, func(_ int, c *Choice) float64 {
+		k := l.k[c.Path]
+		if l.bounded {
+			k = min(k, l.underWay[c.Path])
+		}
+		return k*c.Toll + c.Base
+	})
 }
 
-func (*leo) Took(float64, int, int) Mark { return Mark{} }
+func (l *leo) Took(_ float64, kind, choice int) Mark {
+	l.underWay[l.plan.Types[kind].Choices[choice].Path]++
+	return Mark{}
+}
 
 func (l *leo) Finished(_ float64, f Finished) {
 	c := &l.plan.Types[f.Kind].Choices[f.Choice]
+	l.underWay[c.Path]--
 	if f.Host > c.Base*(1+l.slack) {
 		l.k[c.Path]++
 	} else {
@@ -36,9 +61,11 @@ func (l *leo) Finished(_ float64, f Finished) {
 	}
 }
 
-// leoQueue takes the path with the least k·toll + base too, but counts in k the requests that are under way. The streak
-// of slow requests is known a round trip late: with a hundred requests under way it grows long after a path was left, and
-// the path stands idle. Here each request on a path adds its toll to the path's queue, and the queue drains with time,
+// Dropped implements dropper.
+func (l *leo) Dropped(kind, choice int) { l.underWay[l.plan.Types[kind].Choices[choice].Path]-- }
+
+// leoQueue takes the path with the least k·toll + base too, but k·toll is the queue that it will find. The streak of slow
+// requests is known a round trip late. Here each request on a path adds its toll to the path's queue, and the queue drains with time,
 // as in 6.1 and 6.2; a finished request tells how long it did wait, and by what the estimate was wrong for it the
 // estimate is corrected since. k·toll is then the queue that a request will find. From the time between two that
 // finish while others wait, it learns how much slower than its profile a path is.

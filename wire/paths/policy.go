@@ -17,6 +17,9 @@ type Policy interface {
 	Avoid(path int, avoid bool)
 }
 
+// dropper is a policy that is told of requests that it gave a path and that ended without a time.
+type dropper interface{ Dropped(kind, choice int) }
+
 // online are the policies that runs can have, by name.
 var online = []struct {
 	name string
@@ -24,6 +27,7 @@ var online = []struct {
 }{
 	{"leo-queue", NewLEOQueue},
 	{"leo", func(p *Plan) Policy { return NewLEO(p, noise) }},
+	{"leo-streak", func(p *Plan) Policy { return NewLEOStreak(p, noise) }},
 	{"greedy-e2e", func(p *Plan) Policy { return NewGreedy(p, true) }},
 	{"greedy-host", func(p *Plan) Policy { return NewGreedy(p, false) }},
 	{"round-robin", NewRoundRobin},

@@ -34,7 +34,7 @@ func arrivals(at ...float64) (t Trace) {
 // TestStreakByHand: k grows by one per slow request and is 0 after one that was not (6.5).
 func TestStreakByHand(t *testing.T) {
 	p := planOf(t, twoPaths)
-	l := NewLEO(p, Slack)
+	l := NewLEOStreak(p, Slack)
 	for i, step := range []struct {
 		host float64 // of a request that finishes on path a; 0: none
 		want int
@@ -50,6 +50,35 @@ func TestStreakByHand(t *testing.T) {
 	if got := l.Choose(0, 1); got != 0 {
 		t.Errorf("a type with one path takes %d", got)
 	}
+}
+
+// TestStreakIsBounded: k is no more than the requests that are under way on the path, and what is dropped is not.
+func TestStreakIsBounded(t *testing.T) {
+	p := planOf(t, twoPaths)
+	s := NewSelector(p, NewLEO(p, Slack))
+	var ids []int32
+	begin := func(want int) {
+		t.Helper()
+		id, choice := s.Begin(0, &Arrival{})
+		if choice != want {
+			t.Fatalf("with %d under way: choice %d, want %d", s.InProgress()-1, choice, want)
+		}
+		ids = append(ids, id)
+	}
+	for range 8 {
+		begin(0) // k is 0
+	}
+	for range 4 {
+		s.End(0, ids[0], 9) // k is 4, and 4 are under way: 4 + 2 against 5 of b
+		ids = ids[1:]
+	}
+	begin(1)
+	s.End(0, ids[0], 9) // k is 5, and 3 are under way: 3 + 2 against 5
+	begin(0)
+	s.Drop(ids[1])
+	s.Drop(ids[2])
+	s.End(0, ids[3], 9) // k is 6; of a one is under way, the last: 1 + 2
+	begin(0)
 }
 
 // TestLEOByHand: requests under way count, time drains them, and a finished request corrects the estimate.

@@ -68,7 +68,12 @@ func (s *Selector) End(now float64, id int32, host float64) {
 }
 
 // Drop is told that a request has ended without a time that says something, as when its path has failed.
-func (s *Selector) Drop(id int32) { s.drop(id) }
+func (s *Selector) Drop(id int32) {
+	r := s.drop(id)
+	if p, ok := s.policy.(dropper); ok {
+		p.Dropped(int(r.kind), int(r.choice))
+	}
+}
 
 func (s *Selector) drop(id int32) row {
 	r := s.rows[id]
