@@ -1,6 +1,9 @@
 package innet
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Client is a host that has joined a switch, whatever carries its packets.
 type Client interface {
@@ -15,6 +18,11 @@ type Client interface {
 	// Counts is what the host has sent and received.
 	Counts() HostCounts
 	Close() error
+}
+
+// Pipelined is a client of simulated switches, which know what their pipelines did.
+type Pipelined interface {
+	Passes() (passes int64, busiest time.Duration)
 }
 
 // Fabric is an endpoint's network, where that has switches which add: a simulated one. Without

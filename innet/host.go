@@ -63,6 +63,9 @@ type HostCounts struct {
 	Pulls                int64 // rows pulled
 	Resends              int64 // rows sent again without a pull
 	Marks                int64 // packets with ECN
+	Rounds               int64 // that are over
+	// Moving is the time in rounds until the own sums were there, Barriers from then on until all hosts had theirs.
+	Moving, Barriers time.Duration
 }
 
 // Exchange is rows that leave and sums that arrive, over blocks Lo to Hi of the plan.
@@ -117,6 +120,7 @@ type roundState struct {
 	echoed, echoBack                bool
 	echoAt                          time.Duration
 	started                         bool
+	begunAt, readyAt                time.Duration // readyAt: own sums were there
 }
 
 // answer is a raw row for one host, for the sake of a slot.
@@ -222,7 +226,7 @@ func (h *Host) start(now time.Duration) {
 	if h.r.started {
 		return
 	}
-	h.r = roundState{started: true, doneAt: now, sentAt: now, probeAt: now + h.opt.Timeout}
+	h.r = roundState{started: true, begunAt: now, doneAt: now, sentAt: now, probeAt: now + h.opt.Timeout}
 	if h.step < 0 {
 		return
 	}
@@ -248,7 +252,14 @@ func (h *Host) allowance() time.Duration {
 func (h *Host) progress(now time.Duration) { h.r.pullAt = max(now, h.r.allowed) + h.silence() }
 
 // finish goes on to the next round; value is what was agreed on.
-func (h *Host) finish(value uint16) {
+func (h *Host) finish(now time.Duration, value uint16) {
+	h.Count.Rounds++
+	if ready := h.r.readyAt; ready > 0 {
+		h.Count.Moving += ready - h.r.begunAt
+		h.Count.Barriers += now - ready
+	} else if h.r.started {
+		h.Count.Barriers += now - h.r.begunAt
+	}
 	h.round++
 	h.moves++
 	h.last = value
@@ -276,7 +287,7 @@ func (h *Host) Receive(now time.Duration, p *Packet) {
 		return
 	}
 	if h.x != nil && p.Round == h.round+1 && (h.step >= 0 || h.r.started) {
-		h.finish(p.Last) // the barrier was passed
+		h.finish(now, p.Last) // the barrier was passed
 	}
 	if h.x == nil || p.Round != h.round || p.Flags == ECN {
 		return
@@ -286,7 +297,7 @@ func (h *Host) Receive(now time.Duration, p *Packet) {
 	case h.isEcho(p):
 		h.echoed(now)
 	case p.Has(Done):
-		h.finish(p.Value)
+		h.finish(now, p.Value)
 	case h.step < 0 || int(p.Block) != h.blockNumber():
 	case p.Has(ACK):
 		h.acknowledged(p)
@@ -401,6 +412,9 @@ func (h *Host) Poll(now time.Duration, emit func(p *Packet)) (next time.Duration
 	if h.step < 0 {
 		h.sendEcho(now, emit)
 		return h.sendDone(now, exponentOf(h.x.Most), emit)
+	}
+	if h.r.missing == 0 && h.r.readyAt == 0 {
+		h.r.readyAt = now
 	}
 	next = h.sendRows(now, emit)
 	if h.r.sent == len(h.ownBlock().rows) {

@@ -77,6 +77,11 @@ func TestTimersFollowTheNetwork(t *testing.T) {
 			if again := h.again(0); again < delay || again > max(5*delay, h.opt.MinTimeout) {
 				t.Errorf("delay %v: host %d repeats after %v", delay, k, again)
 			}
+			c, rounds := h.Count, int64(6*(1+len(s.plan.Blocks)*2))
+			if c.Rounds != rounds || c.Moving <= 0 || c.Barriers <= 0 || c.Moving+c.Barriers > s.now {
+				t.Errorf("delay %v: host %d: %d rounds, want %d, %v for sums and %v at barriers of %v", delay, k, c.Rounds,
+					rounds, c.Moving, c.Barriers, s.now)
+			}
 			if h.Count.Pulls > 0 || h.Count.Resends > 0 {
 				t.Errorf("delay %v: host %d: %+v", delay, k, h.Count)
 			}

@@ -63,12 +63,12 @@ type adding struct {
 
 // program is a switch: the pure one, and the ports of its packets.
 type program struct {
-	a    *adding
-	sw   *innet.Switch
-	out  map[int]target // by port of the table
-	free Time           // when the pipeline is
-	// Recirculated is the passes beyond the first of each packet.
-	Recirculated int64
+	a      *adding
+	sw     *innet.Switch
+	out    map[int]target // by port of the table
+	free   Time           // when the pipeline is
+	passes int64
+	busy   Time // the pipeline with them
 }
 
 // target is where packets of a port arrive: at a rank, or at another switch from a port.
@@ -181,10 +181,11 @@ func (p *program) handle(port int, in *innet.Packet) {
 	for _, o := range out { // a queue below was long
 		o.p.Flags |= in.Flags & innet.ECN
 	}
-	p.Recirculated += int64(took.Recirculated)
 	n := p.a.net
 	if rate := p.a.c.opt.Switch.Passes; rate > 0 {
-		p.free = max(p.free, n.now) + Time(float64(1+took.Recirculated)/rate*float64(Second))
+		takes := Time(float64(1+took.Recirculated) / rate * float64(Second))
+		p.passes, p.busy = p.passes+int64(1+took.Recirculated), p.busy+takes
+		p.free = max(p.free, n.now) + takes
 		if len(out) > 0 {
 			n.At(p.free, func() { p.emit(out) })
 		}
@@ -330,6 +331,15 @@ func (h *switchHost) poll() {
 			h.poll()
 		}
 	})
+}
+
+// Passes is how many packets, recirculated ones each time, have gone through the pipelines of all switches, and how long
+// the busiest was at work.
+func (h *switchHost) Passes() (passes int64, busiest time.Duration) {
+	for _, p := range h.a.switches {
+		passes, busiest = passes+p.passes, max(busiest, p.busy.Duration())
+	}
+	return passes, busiest
 }
 
 // Counts is what the host has sent and received. It is called between exchanges.

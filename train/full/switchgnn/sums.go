@@ -245,9 +245,23 @@ func (s *strategy) Finish() error {
 		s.w.Note("worker 0 received %s of the switch and made %d of rows that it pulled (%d); it sent %s, "+
 			"%d again; %s", event.Counted(n.Sums, "sum"), n.Raw, n.Pulls, event.Counted(n.Rows, "row"), n.Resends,
 			event.Counted(n.Marks, "congestion mark"))
+		s.w.Note("worker 0 was in %s for %v: %v until it had its sums, %v at barriers%s", event.Counted(n.Rounds, "round"),
+			(n.Moving + n.Barriers).Round(time.Microsecond), n.Moving.Round(time.Microsecond),
+			n.Barriers.Round(time.Microsecond), s.passes())
 	}
 	s.close()
 	return err
+}
+
+// passes says what the pipelines of simulated switches did.
+func (s *strategy) passes() string {
+	p, ok := s.client.(innet.Pipelined)
+	if !ok {
+		return ""
+	}
+	passes, busiest := p.Passes()
+	return fmt.Sprintf("; %s through the switches, of which the busiest worked for %v", event.Counted(passes, "pass"),
+		busiest.Round(time.Microsecond))
 }
 
 func (s *strategy) close() {
