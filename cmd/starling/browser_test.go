@@ -3,87 +3,223 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"image/png"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
 )
 
-// chromium is the browser that pages are looked at with; the test is left out without one.
-func chromium(t *testing.T) string {
+// chromium is the browser that pages are looked at with, one for all tests; a test is left out without one.
+func chromium(t *testing.T) context.Context {
 	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
+	ctx, err := startBrowser()
+	if ctx == nil && err == nil {
+		t.Skip("no Chromium here: scripts/test-tools installs it")
 	}
-	t.Skip("no Chromium here: scripts/test-tools installs it")
-	return ""
-}
-
-// lookedFor finds text that is cut off or beyond the page, and says so in the title.
-const lookedFor = `<script>
-addEventListener("load", () => {
-  const cut = [], scrolls = e => { for (; e; e = e.parentElement) if (/auto|scroll/.test(getComputedStyle(e).overflowX)) return true; };
-  for (const e of document.querySelectorAll("body *")) {
-    const own = [...e.childNodes].some(n => n.nodeType == 3 && n.textContent.trim());
-    if (!own || e.closest("svg, details, script")) continue;
-    const r = e.getBoundingClientRect(), s = getComputedStyle(e);
-    if (s.overflow == "hidden" && e.scrollWidth > e.clientWidth + 1) cut.push(e.textContent);
-    if ((r.right > innerWidth + 1 || r.left < -1) && !scrolls(e)) cut.push(e.textContent);
-  }
-  document.body.dataset.cut = "CUT[" + cut.slice(0, 5).join("|") + "]";
-});
-</script></body>`
-
-// lookAt opens a page in a browser, and checks that it shows something, without an error in the console and
-// without text that is cut off.
-func lookAt(t *testing.T, browser, page, mode string, width int) {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(file, []byte(strings.Replace(page, "</body>", lookedFor, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	shot := filepath.Join(dir, "shot.png")
-	flags := []string{"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr",
-		"--user-data-dir=" + dir, fmt.Sprintf("--window-size=%d,1600", width)}
-	if mode == "dark" {
-		flags = append(flags, "--blink-settings=preferredColorScheme=0")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	var dom, log bytes.Buffer
-	c := exec.CommandContext(ctx, browser, append(flags, "--dump-dom", "--screenshot="+shot, "file://"+file)...)
-	c.Stdout, c.Stderr = &dom, &log
-	if err := c.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, log.String())
-	}
-	for line := range strings.Lines(log.String()) {
-		if strings.Contains(line, "CONSOLE") {
-			t.Errorf("%s, %d wide: %s", mode, width, line)
-		}
-	}
-	_, cut, found := strings.Cut(dom.String(), "CUT[")
-	if cut, _, _ = strings.Cut(cut, "]"); !found || cut != "" {
-		t.Errorf("%s, %d wide: text is cut off: %q", mode, width, cut)
-	}
-	drawn(t, shot, mode)
-}
-
-// drawn makes sure that a screenshot is not empty, and as light or dark as it should be.
-func drawn(t *testing.T, path, mode string) {
-	t.Helper()
-	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	img, err := png.Decode(f)
+	return ctx
+}
+
+// endBrowser ends what startBrowser has started.
+var endBrowser = func() {}
+
+var startBrowser = sync.OnceValues(func() (context.Context, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+			chromedp.DisableGPU, chromedp.Flag("hide-scrollbars", true))
+		all, end := chromedp.NewExecAllocator(context.Background(), flags...)
+		ctx, _ := chromedp.NewContext(all)
+		endBrowser = end
+		return ctx, chromedp.Do(ctx)
+	}
+	return nil, nil
+})
+
+// tab is a page in the browser, and what went wrong in it.
+type tab struct {
+	t         *testing.T
+	ctx       context.Context
+	downloads string // the folder of files that are saved
+	mu        struct {
+		sync.Mutex
+		console []string
+		asked   []string // addresses
+	}
+}
+
+// openTab opens an address in a tab that shares nothing with others.
+func openTab(t *testing.T, address, mode string, width int) *tab {
+	t.Helper()
+	ctx, end := chromedp.NewContext(chromium(t), chromedp.WithNewBrowserContext())
+	t.Cleanup(end)
+	ctx, end = context.WithTimeout(ctx, hang)
+	t.Cleanup(end)
+	p := &tab{t: t, ctx: ctx, downloads: t.TempDir()}
+	console, asked := chromedp.Console(ctx), chromedp.Events(ctx, network.RequestWillBeSent)
+	go func() {
+		for m, err := range console {
+			if err != nil {
+				return
+			}
+			p.note(&p.mu.console, string(m.Type)+": "+m.Text+" "+m.URL)
+		}
+	}()
+	go func() {
+		for e, err := range asked {
+			if err != nil {
+				return
+			}
+			p.note(&p.mu.asked, e.Request.URL)
+		}
+	}()
+	call(p, network.Enable, network.EnableParams{})
+	_, err := chromedp.CallBrowser(ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: p.downloads,
+		BrowserContextID: chromedp.FromContext(ctx).BrowserContextID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.looksAs(mode, width)
+	p.do(chromedp.Navigate(address))
+	return p
+}
+
+func (p *tab) note(list *[]string, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*list = append(*list, text)
+}
+
+// call has the browser do something with the tab.
+func call[P, R any](p *tab, what cdp.Command[P, R], params P) R {
+	p.t.Helper()
+	r, err := chromedp.Call(p.ctx, what, params)
+	if err != nil {
+		p.t.Fatal(what.Method, err)
+	}
+	return r
+}
+
+func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, steps...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// value is what an expression is on the page.
+func value[T any](p *tab, expression string) T {
+	p.t.Helper()
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits until an expression holds on the page.
+func (p *tab) until(expression string) {
+	p.t.Helper()
+	for end := time.Now().Add(hang); !value[bool](p, "!!("+expression+")"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("never %s: %s", expression, tail(value[string](p, "document.body.innerText")))
+		}
+	}
+}
+
+// looksAs makes it a light or dark page of a width.
+func (p *tab) looksAs(mode string, width int) {
+	p.t.Helper()
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: mode}}})
+	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: int64(width),
+		Height: 1600, DeviceScaleFactor: 1})
+}
+
+// textCutOff is text that is cut off or beyond the page.
+const textCutOff = `(() => {
+  const cut = [], scrolls = e => {
+    for (; e; e = e.parentElement) if (/auto|scroll/.test(getComputedStyle(e).overflowX)) return true;
+  };
+  for (const e of document.querySelectorAll("body *")) {
+    const own = [...e.childNodes].some(n => n.nodeType == 3 && n.textContent.trim());
+    if (!own || e.closest("svg, script, style") || !e.getClientRects().length) continue;
+    const r = e.getBoundingClientRect(), s = getComputedStyle(e);
+    if (s.overflowX == "hidden" && e.scrollWidth > e.clientWidth + 1) cut.push(e.textContent);
+    if ((r.right > innerWidth + 1 || r.left < -1) && !scrolls(e)) cut.push(e.textContent);
+  }
+  if (document.documentElement.scrollWidth > innerWidth + 1) cut.push("the page is wider than the window");
+  return cut.slice(0, 5).join("|");
+})()`
+
+// fits makes sure that no text is cut off, and that the page is drawn, light or dark, at a width.
+func (p *tab) fits(mode string, width int) {
+	p.t.Helper()
+	p.looksAs(mode, width)
+	if cut := value[string](p, textCutOff); cut != "" {
+		p.t.Errorf("%s, %d wide: text is cut off: %q", mode, width, cut)
+	}
+	shot, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	drawn(p.t, shot, mode)
+}
+
+// quiet makes sure that nothing was said in the console, and that no host but the given ones was asked.
+func (p *tab) quiet(hosts ...string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range p.mu.console {
+		p.t.Errorf("console: %s", line)
+	}
+	for _, address := range p.mu.asked {
+		u, err := url.Parse(address)
+		if err != nil || !slices.Contains(hosts, u.Host) && u.Scheme != "data" && u.Scheme != "blob" {
+			p.t.Errorf("it asked %s", address)
+		}
+	}
+	if len(p.mu.asked) == 0 {
+		p.t.Error("no request was noted")
+	}
+}
+
+// lookAt opens a page in a browser, and checks that it shows something, without an error in the console and
+// without text that is cut off.
+func lookAt(t *testing.T, page, mode string, width int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := openTab(t, "file://"+file, mode, width)
+	p.fits(mode, width)
+	p.quiet("")
+}
+
+// drawn makes sure that a screenshot is not empty, and as light or dark as it should be.
+func drawn(t *testing.T, shot []byte, mode string) {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +250,7 @@ func drawn(t *testing.T, path, mode string) {
 // change what fits.
 func TestPagesInBrowser(t *testing.T) {
 	t.Parallel()
-	browser := chromium(t)
+	chromium(t)
 	dir := small(t)
 	works(t, dir, append([]string{"compare", "graph", "--workers", "2", "--rounds", "2", "--vary-seed", "--html",
 		"compare.html"}, quick...)...)
@@ -122,8 +258,8 @@ func TestPagesInBrowser(t *testing.T) {
 	works(t, dir, "partition", "graph", "--parts", "64", "--method", "hash", "--html", "sixty-four.html")
 	for _, file := range []string{"compare.html", "four.html", "sixty-four.html"} {
 		page := readFile(t, dir, file)
-		t.Run(file+" light, wide", func(t *testing.T) { lookAt(t, browser, page, "light", 1280) })
-		t.Run(file+" dark, narrow", func(t *testing.T) { lookAt(t, browser, page, "dark", 600) })
+		t.Run(file+" light, wide", func(t *testing.T) { lookAt(t, page, "light", 1280) })
+		t.Run(file+" dark, narrow", func(t *testing.T) { lookAt(t, page, "dark", 400) })
 	}
 }
 

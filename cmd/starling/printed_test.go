@@ -399,7 +399,7 @@ func (w *walk) look(p printed, dir string) {
 		result := "ok in a browser"
 		// A name of its own, without the # of a repeated one: it is in the page's address.
 		name := fmt.Sprintf("%s line %d %s", filepath.Base(p.page), p.line, filepath.Base(page))
-		if !w.t.Run(name, func(t *testing.T) { lookAt(t, chromium(t), readFile(t, "", page), "light", 1280) }) {
+		if !w.t.Run(name, func(t *testing.T) { lookAt(t, readFile(t, "", page), "light", 1280) }) {
 			result = "FAILED in a browser"
 		}
 		w.add(printed{p.page, p.line, "open " + filepath.Base(page)}, result, 0)

@@ -53,6 +53,7 @@ func TestMain(m *testing.M) {
 	os.Setenv("TMPDIR", dir) // of all tests, so that it goes with their folders when they are stopped
 	beside()
 	status := m.Run()
+	endBrowser()
 	os.RemoveAll(dir)
 	os.Exit(status)
 }

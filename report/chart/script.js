@@ -1,4 +1,4 @@
-// Values under the pointer, and tables that sort. Pages work without it.
+// Values under the pointer, tables that sort, and commands that are copied. Pages work without it.
 (() => {
   "use strict";
   const box = document.createElement("div");
@@ -19,6 +19,13 @@
     let unit = 0;
     for (; n >= 1024 && unit < 4; unit++) n /= 1024;
     return n.toFixed(unit ? 1 : 0) + " " + ["B", "KiB", "MiB", "GiB", "TiB"][unit];
+  };
+  const time = (s, step) => {
+    for (const [least, name] of [[0.01, "s"], [1e-5, "ms"], [0, "us"]])
+      if (step >= least) {
+        const unit = {s: 1, ms: 1e-3, us: 1e-6}[name];
+        return (s / unit).toFixed(step >= unit ? 0 : step >= unit / 10 ? 1 : 2) + " " + name;
+      }
   };
   const across = (e, svg) => {
     const r = svg.getBoundingClientRect();
@@ -53,7 +60,7 @@
       if (at >= from || !text) continue;
       const labels = svg.closest("[data-labels]").dataset.labels.split(","), values = text.split(",");
       const seconds = +svg.dataset.from + at * svg.dataset.step;
-      const out = [(svg.previousElementSibling || {}).textContent + ", " + seconds.toFixed(svg.dataset.step < 1 ? 1 : 0) + " s"];
+      const out = [(svg.previousElementSibling || {}).textContent + ", " + time(seconds, +svg.dataset.step)];
       labels.forEach((label, i) => { if (values[i]) out.push(label + " " + values[i] + "%"); });
       if (values[labels.length]) out.push("mostly waiting for rank " + values[labels.length]);
       return out.join("\n");
@@ -78,20 +85,27 @@
     show(e, "");
   });
 
+  for (const gone of ["resize", "scroll"]) addEventListener(gone, () => { box.hidden = true; });
+  document.documentElement.addEventListener("pointerleave", () => { box.hidden = true; });
+
   // Tables: a click on a head sorts by it, another one the other way. The order of a table with an id outlives updates.
   const orders = {};
+  const units = {ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30,
+    TiB: 2 ** 40, "%": 1, x: 1, "": 1};
   const key = cell => {
     if (!cell) return "";
-    const text = "v" in cell.dataset ? cell.dataset.v : cell.textContent.trim(), n = parseFloat(text);
-    return "v" in cell.dataset || /^[-\d.,]+%?$/.test(text) ? n : text;
+    if ("v" in cell.dataset) return parseFloat(cell.dataset.v);
+    const text = cell.textContent.trim(), m = /^[\u00b1]?(-?[\d.,]+(?:e[-+]?\d+)?) ?([a-zA-Z%]*)$/.exec(text);
+    return m && m[2] in units ? parseFloat(m[1].replaceAll(",", "")) * units[m[2]] : text;
+  };
+  const compare = (x, y) => {
+    const a = typeof x === "number", b = typeof y === "number";
+    if (a && b) return (x || 0) - (y || 0);
+    return a ? -1 : b ? 1 : x.localeCompare(y); // numbers before words
   };
   const sort = (table, column, down) => {
     const rows = [...table.tBodies[0].rows], sign = down ? -1 : 1;
-    rows.sort((a, b) => {
-      const x = key(a.cells[column]), y = key(b.cells[column]);
-      if (typeof x === "number" && typeof y === "number") return sign * ((x || 0) - (y || 0));
-      return sign * String(x).localeCompare(String(y));
-    });
+    rows.sort((a, b) => sign * compare(key(a.cells[column]), key(b.cells[column])));
     table.tBodies[0].append(...rows);
     [...table.tHead.rows[0].cells].forEach((h, i) => {
       if (i === column) h.setAttribute("aria-sort", down ? "descending" : "ascending");
@@ -109,4 +123,13 @@
     for (const table of within.querySelectorAll("table.sortable"))
       if (orders[table.id]) sort(table, ...orders[table.id]);
   };
+
+  document.addEventListener("click", e => {
+    const button = e.target.closest && e.target.closest(".copy");
+    if (!button) return;
+    const code = button.parentElement.querySelector("code");
+    const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
+    if (navigator.clipboard) return navigator.clipboard.writeText(code.textContent).then(done, () => getSelection().selectAllChildren(code));
+    getSelection().selectAllChildren(code);
+  });
 })();

@@ -5,8 +5,7 @@
 //	                                      └──▶ Page: one file without any outside reference
 //
 // A Run is a listener: it takes in events, of a run of this process or from a file, and keeps of them what fits a
-// bounded
-// memory. Nothing here holds up the run: an event is added to some numbers, panels are drawn on a goroutine that rests
-// 50 times as long as it draws, and a browser that does not read misses updates, as each has no queue but the number
-// of the last one that it was sent.
+// bounded memory. Nothing here holds up the run: an event is added to some numbers, panels are drawn on a goroutine
+// that rests 50 times as long as it draws, and a browser that does not read misses updates, as each has no queue but
+// the number of the last one that it was sent.
 package web

@@ -16,10 +16,8 @@ type head struct {
 	Name, State, Class string
 	Share              float64 // percent of the epochs
 	Progress           string
-	Facts              []fact
+	Facts              []chart.Fact
 }
-
-type fact struct{ Name, Value string }
 
 // rateOf is how many of the last epochs the time left is reckoned from.
 const rateOf = 20
@@ -27,7 +25,7 @@ const rateOf = 20
 func (s *state) head() head {
 	h := head{Name: s.name}
 	h.State, h.Class = s.doing()
-	add := func(name, value string) { h.Facts = append(h.Facts, fact{name, value}) }
+	add := func(name, value string) { h.Facts = append(h.Facts, chart.Fact{Name: name, Value: value}) }
 	if s.progress.Task != "" && s.done == nil {
 		h.Progress = s.progress.Task
 		if s.progress.Total > 0 {

@@ -39,9 +39,9 @@
     stream.addEventListener("panel", e => take(JSON.parse(e.data)));
     stream.addEventListener("over", async () => {
       over = true;
+      await keep(); // the server waits for as long as the stream is open
+      await fetch(at("bye"), {method: "POST"}).catch(() => {});
       stream.close();
-      await keep();
-      fetch(at("bye"), {method: "POST", keepalive: true}).catch(() => {});
       state.textContent = "The run is over.";
     });
     stream.addEventListener("error", () => {
@@ -52,13 +52,5 @@
       setTimeout(follow, pause);
     });
   };
-  document.addEventListener("click", e => {
-    const button = e.target.closest && e.target.closest(".copy");
-    if (!button) return;
-    const code = button.parentElement.querySelector("code");
-    const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
-    if (navigator.clipboard) return navigator.clipboard.writeText(code.textContent).then(done, () => getSelection().selectAllChildren(code));
-    getSelection().selectAllChildren(code);
-  });
   follow();
 })();

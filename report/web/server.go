@@ -31,6 +31,8 @@ const (
 	signEvery = 15 * time.Second
 	// lastTime is how long browsers have to fetch the page of a run that is over.
 	lastTime = 3 * time.Second
+	// answerTime is how long requests that have come before the end may take.
+	answerTime = time.Second
 )
 
 // Server shows runs to browsers.
@@ -363,7 +365,12 @@ func (s *Server) Close() error {
 	for until := time.Now().Add(lastTime); s.followed() && time.Now().Before(until); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	err := s.server.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	err := s.server.Shutdown(ctx) // what is being answered is
+	if err != nil {
+		err = s.server.Close()
+	}
 	<-s.served
 	if errors.Is(err, net.ErrClosed) {
 		return nil

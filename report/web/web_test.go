@@ -89,6 +89,52 @@ func TestLongRunStaysSmall(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
+// TestServedInLittleMemory: a server of such a run, with three browsers that follow it, takes less than 50 MiB.
+func TestServedInLittleMemory(t *testing.T) {
+	before := heap()
+	r := NewRun("")
+	longRun(r, 64, 10000, "g")
+	s := server(t, "", r)
+	drawn := make(chan int, 3)
+	for range 3 {
+		a, err := http.Get(s.Link + "stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		go func() {
+			lines, n := bufio.NewReader(a.Body), 0
+			for n < 12 { // panels
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					break
+				}
+				if strings.HasPrefix(line, "event: panel") {
+					n++
+				}
+			}
+			drawn <- n
+		}()
+	}
+	most := int64(0)
+	for i, browsers := 0, 0; browsers < 3; i++ {
+		r.On(reportOf(i%64, 64, int64(10000+i), "g"))
+		select {
+		case n := <-drawn:
+			if browsers++; n < 12 {
+				t.Fatalf("a browser got %d panels", n)
+			}
+		case <-time.After(time.Millisecond):
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		most = max(most, int64(m.HeapAlloc)-before) // with what is not collected yet
+	}
+	if t.Logf("%d MiB", most>>20); most > 50<<20 {
+		t.Errorf("%d bytes", most)
+	}
+}
+
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
