@@ -61,20 +61,6 @@ func TestScenario(t *testing.T) {
 		if r.Background.Ended == 0 || len(r.Charts) != 6 || len(r.Charts[0].Samples) < 10 || r.Tiers[0].Bytes == 0 {
 			t.Errorf("%s level: %s", level, text[:500])
 		}
-		checkPage(t, level, string(r.HTML()))
-	}
-}
-
-func checkPage(t *testing.T, level, page string) {
-	t.Helper()
-	for _, want := range []string{"<svg", "Utilisation", "leaf to spine", "background traffic", "</html>"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("%s level: no %q in the page", level, want)
-		}
-	}
-	if strings.Contains(page, "NaN") || strings.Contains(page, "src=") || strings.Contains(page, "http") ||
-		strings.Contains(page, "Queue, peak") != (level == "packet") {
-		t.Errorf("%s level: the page needs something else, or draws no numbers, or a queue where there is none", level)
 	}
 }
 

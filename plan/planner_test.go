@@ -3,6 +3,8 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
+	"html"
 	"math"
 	"net/netip"
 	"os"
@@ -79,8 +81,18 @@ func TestPlanChoices(t *testing.T) {
 	if err := c.WriteHTML(path); err != nil {
 		t.Fatal(err)
 	}
-	if page, _ := os.ReadFile(path); !strings.Contains(string(page), "g3") {
-		t.Error("the page has no strategies")
+	b, _ := os.ReadFile(path)
+	page := html.UnescapeString(string(b))
+	shown, _, _ := strings.Cut(page, "<details><summary>"+fmt.Sprint(exact-shownOnPage)+" more")
+	for _, want := range []string{"<h2>Pick</h2>", c.Pick.Command, "Exact: the loss curve", c.Rows[shownOnPage-1].names()} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the page does not show %s", want)
+		}
+	}
+	for _, want := range []string{"Approximate: another loss curve", c.Rows[exact].names(), "switchgnn", "left out: "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
 	}
 }
 

@@ -2,13 +2,11 @@ package plan
 
 import (
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
 
 	"starling/cost"
-	"starling/disk"
 	"starling/event"
 	"starling/report"
 	"starling/spec"
@@ -233,41 +231,6 @@ func (p *Planned) goesBy(name string) bool { return p.Name == name || slices.Con
 
 // JSON writes all of it.
 func (c *Choices) JSON(path string, stdout io.Writer) error { return report.WriteJSON(c, path, stdout) }
-
-// WriteHTML draws bars of computing, exposed transfers and waiting.
-func (c *Choices) WriteHTML(path string) error {
-	return disk.Write(path, func(w io.Writer) error { return planPage.Execute(w, c) })
-}
-
-// Width is a part of a bar, in percent of the slowest choice.
-func (c *Choices) Width(seconds float64) float64 {
-	most := 0.0
-	for i := range c.Rows {
-		most = max(most, c.Rows[i].Predicted.Seconds)
-	}
-	return 100 * seconds / max(most, 1e-12)
-}
-
-var planPage = template.Must(template.New("plan").Funcs(template.FuncMap{"seconds": report.Seconds}).Parse(`<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8" /><meta name="viewport" content="width=device-width, initial-scale=1" />
-<title>Plan of {{.Dataset}}</title><style>
-:root { color-scheme: light dark; }
-body { font: 16px/1.45 system-ui, sans-serif; max-width: 70rem; margin: 0 auto; padding: 1rem; }
-.bar { display: flex; height: 14px; } .bar i { display: block; height: 100%; }
-.c { background: #4477aa; } .x { background: #ee7733; } .w { background: #999999; }
-td { padding: 0.3rem 0.6rem; vertical-align: top; } td.b { width: 24rem; } code { font-size: 0.85rem; overflow-wrap: anywhere; }
-</style></head><body>
-<h1>{{.Dataset}}, {{.Model}}, {{.Workers}} workers on {{.Servers}} servers</h1>
-<p><i class="c">&emsp;</i> computing <i class="x">&emsp;</i> exposed transfers <i class="w">&emsp;</i> waiting for the slowest</p>
-<table>{{range .Rows}}<tr><td><b>{{.Name}}</b>{{range .Aliases}} = {{.}}{{end}} {{.Partitioner}}<br>{{if .Exact}}exact{{else}}approximate{{end}}</td>
-<td class="b"><div class="bar"><i class="c" style="width:{{printf "%.2f" ($.Width .Predicted.Compute)}}%"></i>` +
-	`<i class="x" style="width:{{printf "%.2f" ($.Width .Predicted.Exposed)}}%"></i>` +
-	`<i class="w" style="width:{{printf "%.2f" ($.Width .Predicted.Waiting)}}%"></i></div>{{.Predicted.Seconds | seconds}}; {{.Why}}</td>
-<td><code>{{.Command}}</code></td></tr>
-{{end}}</table>
-{{if .Dropped}}<h2>Left out</h2><ul>{{range .Dropped}}<li>{{.Name}} {{.Partitioner}}: {{.Reason}}</li>{{end}}</ul>{{end}}
-</body></html>
-`))
 
 // Told is a run that was given the choice.
 func (p *Planned) Told(s spec.Spec) spec.Spec {

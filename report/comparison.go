@@ -80,7 +80,7 @@ type CompareRow struct {
 	LossApart Number   `json:"loss_apart"`
 	Loss      []Number `json:"loss"`
 	// Val is the validation metric over the epochs in Measured, of the first round, and ValSeconds the
-	// seconds of training until then.
+	// seconds of training until then, without what the first epoch takes longer than others.
 	Metric     string       `json:"metric,omitempty"`
 	Val        []Number     `json:"val_accuracy,omitempty"`
 	Measured   []int        `json:"measured,omitempty"`
@@ -158,11 +158,20 @@ func (row *CompareRow) setCurve(f *Run) {
 			return
 		}
 		for ; trained <= epoch; trained++ {
-			seconds += f.EpochSeconds[trained]
+			seconds += f.warm(trained)
 		}
 		row.Val, row.Measured = append(row.Val, f.ValAccuracy[i]), append(row.Measured, epoch)
 		row.ValSeconds = append(row.ValSeconds, seconds)
 	}
+}
+
+// warm is what an epoch took. The first, which takes memory and fills caches, counts as the median of the others.
+func (r *Run) warm(epoch int) Number {
+	if epoch > 0 || len(r.EpochSeconds) < 2 {
+		return r.EpochSeconds[epoch]
+	}
+	others := slices.Sorted(slices.Values(r.EpochSeconds[1:]))
+	return min(r.EpochSeconds[0], others[len(others)/2])
 }
 
 // emptyRow is the row of a strategy that has not run: its numbers are unknown.

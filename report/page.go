@@ -35,7 +35,7 @@ func (c *Comparison) WriteHTML(path string) error { return writeFile(path, c.HTM
 // page is the data of the template.
 type page struct {
 	*Comparison
-	Tables   []pageTable
+	Tables   []*chart.Table
 	Times    []bar
 	Bytes    []bar
 	Accuracy *accuracyChart // nil: nothing was measured
@@ -44,11 +44,6 @@ type page struct {
 	Beside   []claim
 	Shared   []Setting
 	Rounds   string // what one round does not tell
-}
-
-type pageTable struct {
-	Heads []string
-	Cells [][]string
 }
 
 // bar is a row of a bar chart: two parts of one bar, as percent of the longest.
@@ -79,15 +74,15 @@ func (c *Comparison) page() *page {
 		}
 	}
 	if len(p.Times) > 0 {
-		p.Tables = []pageTable{c.pageTable(c.speedColumns()), c.pageTable(c.kindColumns())}
+		p.Tables = []*chart.Table{c.pageTable(c.speedColumns()), c.pageTable(c.kindColumns())}
 	}
 	p.Accuracy = c.accuracyChart()
 	p.Plots = c.plots()
 	return p
 }
 
-func (c *Comparison) pageTable(columns []column) (t pageTable) {
-	t.Heads = []string{"strategy"}
+func (c *Comparison) pageTable(columns []column) *chart.Table {
+	t := &chart.Table{Heads: []string{"strategy"}}
 	for _, col := range columns {
 		t.Heads = append(t.Heads, col.head)
 	}
@@ -96,11 +91,11 @@ func (c *Comparison) pageTable(columns []column) (t pageTable) {
 		if r.Rounds == 0 {
 			continue
 		}
-		line := []string{r.label()}
+		line := chart.Line{Cells: []chart.Cell{chart.Text(r.label())}}
 		for _, col := range columns {
-			line = append(line, col.cell(r))
+			line.Cells = append(line.Cells, chart.Text(col.cell(r)))
 		}
-		t.Cells = append(t.Cells, line)
+		t.Rows = append(t.Rows, line)
 	}
 	return t
 }
@@ -114,6 +109,12 @@ func (p *page) addBars(r *CompareRow, slowest, most float64) {
 	}
 	if spread := r.quartileShare(); spread > largeSpread {
 		text += fmt.Sprintf(", spread ±%.0f%%", 100*spread)
+	}
+	switch r.Difference {
+	case Equal:
+		text += "; about equal to " + p.Baseline
+	case OneRound:
+		text += "; one round does not tell it from " + p.Baseline
 	}
 	p.Times = append(p.Times, bar{r.label(), text, length * (1 - waited), length * waited})
 	between := r.betweenServers()

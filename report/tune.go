@@ -2,11 +2,15 @@ package report
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
-	"html"
+	"html/template"
 	"io"
 	"slices"
 	"strings"
+	"sync"
+
+	"starling/report/chart"
 )
 
 // Tune is the result of a search over settings, its trials from the best.
@@ -74,32 +78,31 @@ func (t *Tune) String() string {
 	return b.String()
 }
 
+//go:embed tune.html
+var tuneText string
+
+// tuneTemplate is parsed when it is first used, not whenever the program starts.
+var tuneTemplate = sync.OnceValue(func() *template.Template { return newTemplate("tune", tuneText) })
+
 // HTML is a page with the table.
 func (t *Tune) HTML() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"+
-		"<title>Trials on %[1]s</title>\n<style>"+
-		"body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em}"+
-		"td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #ddd}"+
-		"td:first-child,th:first-child{text-align:left}"+
-		"</style>\n<h1>Trials on %[1]s</h1>\n<p>%[2]s; at most %[3]d epochs, seed %[4]d.</p>\n",
-		html.EscapeString(t.Dataset), html.EscapeString(cmp.Or(t.Metric, "accuracy")), t.Epochs, t.Seed)
-	if t.Best != "" {
-		fmt.Fprintf(&b, "<p>Best: <code>%s</code></p>\n", html.EscapeString(t.Best))
-	}
-	b.WriteString("<table>\n")
-	for i, line := range t.lines() {
-		cell := "td"
-		if i == 0 {
-			cell = "th"
-		}
-		b.WriteString("<tr>")
+	lines := t.lines()
+	table := &chart.Table{Heads: lines[0]}
+	for _, line := range lines[1:] {
+		var row chart.Line
 		for _, text := range line {
-			fmt.Fprintf(&b, "<%[1]s>%[2]s</%[1]s>", cell, html.EscapeString(text))
+			row.Cells = append(row.Cells, chart.Text(text))
 		}
-		b.WriteString("</tr>\n")
+		table.Rows = append(table.Rows, row)
 	}
-	b.WriteString("</table>\n</html>\n")
+	var b strings.Builder
+	if err := tuneTemplate().Execute(&b, struct {
+		*Tune
+		Title, Of string
+		Table     *chart.Table
+	}{t, "Trials on " + t.Dataset, cmp.Or(t.Metric, "accuracy"), table}); err != nil {
+		panic(err) // the template and its data are both ours
+	}
 	return b.String()
 }
 

@@ -3,7 +3,8 @@
 //
 // A reader finds, in this order:
 //
-//	table, train    strategies that train a real graph over simulated links
+//	table, page,    strategies that train a real graph over simulated links
+//	train
 //	rates           what computing is charged by, measured once
 //	paths           which of several links requests take
 //	llm             how transfers of language models are scheduled

@@ -70,11 +70,7 @@ func (r *Row) line() string {
 	if r.Run == nil {
 		return fmt.Sprintf("%-20s failed: %s\n", r.Strategy, r.Error)
 	}
-	var use float64
-	var queue int64
-	for _, t := range r.Network.Tiers {
-		use, queue = max(use, t.MaxUtilisation), max(queue, t.PeakQueue)
-	}
+	use, queue := r.peaks()
 	epoch := "-"
 	if p := r.Run.Bytes.PerEpoch; p != nil {
 		epoch = event.Bytes(p.Total)
@@ -82,6 +78,14 @@ func (r *Row) line() string {
 	return fmt.Sprintf("%-20s %12s %11s %11s %9s %9s %8s %9s\n", r.Strategy, report.Seconds(float64(r.Run.MedianEpochSeconds)),
 		epoch, event.Bytes(r.Run.Bytes.Total), report.Percent(float64(r.Run.WaitShare)), report.Percent(use),
 		event.Count(r.Network.Drops), event.Bytes(queue))
+}
+
+// peaks are the use of the link that is used most, and the longest queue.
+func (r *Row) peaks() (use float64, queue int64) {
+	for _, t := range r.Network.Tiers {
+		use, queue = max(use, t.MaxUtilisation), max(queue, t.PeakQueue)
+	}
+	return use, queue
 }
 
 // busyLinks is how many single links are shown.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -310,17 +309,6 @@ func (s *simulation) device(end wire.Endpoint) tensor.Device {
 		dev = setup.HostDevice(&one)
 	}
 	return cost.Charged(dev, s.rates, s.scenario.Options.Host.Processors[end.Rank()].Charge)
-}
-
-// WriteHTML draws all networks on one page.
-func (t *Simulated) WriteHTML(path string) error {
-	var list []netsim.Section
-	for _, r := range t.Rows {
-		if r.Network != nil {
-			list = append(list, netsim.Section{Title: r.Strategy, Result: r.Network})
-		}
-	}
-	return os.WriteFile(path, netsim.Page(list), 0o644)
 }
 
 // Err is the error of the first case that failed.

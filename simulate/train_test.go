@@ -132,8 +132,17 @@ func TestSimulatedTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	page, _ := os.ReadFile(path)
-	if n := strings.Count(string(page), "<svg"); n != 4 {
-		t.Errorf("the page has %d charts, want 4", n)
+	if n := strings.Count(string(page), `class="strip"`); n != 4*o.Charts { // use and queues of links, of both
+		t.Errorf("the page has %d strips, want %d", n, 4*o.Charts)
+	}
+	for _, want := range []string{"<h2>halo</h2>", "<h2>cagnet</h2>", "leaf to spine", "background traffic", "peak use",
+		report.Seconds(float64(r.Rows[0].Run.MedianEpochSeconds)), event.Bytes(r.Rows[1].Run.Bytes.Total)} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	if strings.Contains(string(page), "NaN") || strings.Contains(string(page), "http") {
+		t.Error("the page needs something else, or draws no numbers")
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
