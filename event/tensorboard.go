@@ -18,11 +18,8 @@ import (
 //
 // and an event is the protocol buffer tensorflow.Event, of which these fields are used:
 //
-//	wall_time=1 double │ step=2 int64 │ file_version=3 string │ summary=5 {value=1 {tag=1 string, simple_value=2
-//
-// float}}
-//
-//	session_log=7 {status=1}
+//	wall_time=1 double │ step=2 int64 │ file_version=3 string
+//	summary=5 {value=1 {tag=1 string, simple_value=2 float}} │ session_log=7 {status=1}
 //
 // Steps are epochs, counted from 1.
 type TensorBoard struct {
@@ -65,8 +62,8 @@ func (t *TensorBoard) On(e Event) {
 	switch e := e.(type) {
 	case Started:
 		t.metric = e.Metric
-		if e.FirstEpoch > 0 { // TensorBoard forgets what is beyond
-			t.record(bytesField(7, varintField(1, 1)), e.FirstEpoch)
+		if e.FirstEpoch > 0 { // TensorBoard forgets this epoch and those after it
+			t.record(bytesField(7, varintField(1, 1)), e.FirstEpoch+1)
 		}
 	case Epoch:
 		t.epoch(e)

@@ -10,8 +10,7 @@ import (
 
 // TestTensorBoardFile: records have the checksums that the format asks for, and begin with the version. The checksum of
 // "123456789" is the one that RFC 3720 gives of CRC-32C, masked as TensorFlow does. cmd/starling's TestTensorBoard
-// reads
-// a file with TensorBoard itself.
+// reads a file with TensorBoard itself.
 func TestTensorBoardFile(t *testing.T) {
 	crc := uint32(0xe3069283)
 	if got, want := maskedCRC([]byte("123456789")), (crc>>15|crc<<17)+0xa282ead8; got != want {
