@@ -19,6 +19,7 @@ import (
 // smoke is how a script is run on its smallest input.
 type smoke struct {
 	line   string // its arguments
+	walk   string // and more of them in make walk
 	needs  string // what a machine may lack: root, a program or a file; then the script is not run
 	long   bool   // it takes more than a few seconds: only make walk runs it
 	status int    // that it ends with, where it finds something missing
@@ -66,7 +67,8 @@ var smokes = map[string]smoke{
 	"netcluster":     {line: "up --hosts 2 --name smoke && scripts/netcluster down --name smoke", needs: "root"},
 	"nvrtc":          {status: 1}, // pip installs nothing here
 	"papers": {line: "--graphs reddit:0.001 --workers 2 --epochs 3 --rounds 1 --sim-workers 8 --sim-grids 2 " +
-		"--grid-workers 4 --wide 16"},
+		"--grid-workers 4 --wide 16 --papers sancus,neutrontp,plexus,bns,cagnet",
+		walk: ",granndis,distdgl,bytegnn,hopgnn,salient"},
 	"predict":            {line: "--strategies halo --rates 400 --epochs 2", needs: "root", long: true},
 	"soak":               {line: "--minutes 0.2 --every 5 --sample 1 --workers 2 --spared 1 --out work", long: true},
 	"story-fraud":        {line: "--seeds 1 --nodes 1000 --epochs 2 --svg work/fraud.svg"},
@@ -230,6 +232,9 @@ func runSmoke(t *testing.T, tree, name string) (left string) {
 		return "takes long: make walk runs it"
 	case s.needs == "torch", strings.Contains(name, "bench-serve"), strings.HasSuffix(name, ".c"):
 		return "is a part of other scripts"
+	}
+	if walking != "" {
+		s.line += s.walk
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience())
 	defer cancel()
