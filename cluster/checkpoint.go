@@ -169,7 +169,7 @@ func write(tmp string, c *Checkpoint) (size int64, err error) {
 		if !byRank().MatchString(name) {
 			return 0, fmt.Errorf("a group of arrays that is a rank's cannot be called %q", name)
 		}
-		if err := shard.moveTo(filepath.Join(tmp, name+".safetensors")); err != nil {
+		if err := shard.MoveTo(filepath.Join(tmp, name+".safetensors")); err != nil {
 			return 0, err
 		}
 		s.Groups[name] = shard.fileMark

@@ -35,9 +35,9 @@ func (s *Shard) Remove() {
 	}
 }
 
-// moveTo gives the file a second name: that of a folder that cannot be completed would be lost with it. Where a file has
+// MoveTo gives the file a second name: a folder that cannot be completed does not take it with it. Where a file has
 // one name only, it is copied.
-func (s *Shard) moveTo(path string) error {
+func (s *Shard) MoveTo(path string) error {
 	if os.Link(s.Path, path) != nil {
 		from, err := os.Open(s.Path)
 		if err != nil {

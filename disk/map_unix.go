@@ -24,3 +24,10 @@ func Map(path string) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// Unmap ends what Map began: the contents are not readable any more.
+func Unmap(b []byte) {
+	if len(b) > 0 {
+		syscall.Munmap(b)
+	}
+}

@@ -116,15 +116,15 @@ func SendState(rank int, shards string, send Sender) func(*train.State) error {
 			return err
 		}
 		c := &StateHeader{Position: positionOf(st), Only: true}
-		if c.Shard = writeShard(shards, CachesFile(rank), blob); c.Shard != nil {
+		if c.Shard = WriteShard(shards, CachesFile(rank), blob); c.Shard != nil {
 			blob = &cluster.Stream{Write: func(io.Writer) error { return nil }}
 		}
 		return sendCheckpoint(send, c, blob)
 	}
 }
 
-// writeShard writes a file to the folder of shards; nil: this host does not see the folder, or cannot write there.
-func writeShard(folder, name string, file *cluster.Stream) *cluster.Shard {
+// WriteShard writes a file to the folder of shards; nil: this host does not see the folder, or cannot write there.
+func WriteShard(folder, name string, file *cluster.Stream) *cluster.Shard {
 	if _, err := os.Stat(folder); folder == "" || err != nil {
 		return nil
 	}

@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"starling/cluster"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
 	"starling/report"
 	"starling/sample"
 	"starling/serve"
+	"starling/setup"
 	"starling/spec"
 	"starling/train"
 )
@@ -41,7 +43,8 @@ type modelConfig struct {
 	Temporal     *sample.AsOf  `json:"temporal,omitempty"`
 	Metric       string        `json:"metric"` // the name of the accuracies
 	Weights      string        `json:"weights_crc32c"`
-	BestEpoch    int           `json:"best_epoch"` // from 0
+	Shards       []serve.Shard `json:"shards,omitempty"` // files of learnt rows
+	BestEpoch    int           `json:"best_epoch"`       // from 0
 	ValAccuracy  report.Number `json:"val_accuracy"`
 	TestAccuracy report.Number `json:"test_accuracy"`
 	report.Measures
@@ -69,6 +72,10 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 	if err != nil {
 		return err
 	}
+	shards, err := putShards(folder.Tmp, r.LearntFiles)
+	if err != nil {
+		return err
+	}
 	names := data.ClassNames
 	if s.LearnsPairs() {
 		names = nil // it predicts no classes
@@ -86,6 +93,7 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 		TypeIDs:      data.Schema.IDSums(),
 		Format:       "starling-run", Version: 1, Model: s.ModelConfig(data), RowNormalize: s.Training.RowNormalize,
 		EdgeWeights: weighted, Dataset: data.Name, Task: s.Task, Classes: data.Classes, Weights: sum,
+		Shards: shards,
 		Metric: r.Metric, Measures: report.MeasuresOf(r.Measures), BestEpoch: r.BestEpoch,
 		ValAccuracy: report.Number(r.ValMetric), TestAccuracy: report.Number(r.TestMetric), Spec: *s,
 	}); err != nil {
@@ -97,6 +105,26 @@ func writeModelFolder(out string, s *spec.Spec, data *graph.Meta, weighted bool,
 		}
 	}
 	return folder.Commit()
+}
+
+// putShards puts the learnt rows of all workers into a folder: the files that they wrote, or what they sent.
+func putShards(dir string, list []train.LearntFile) (shards []serve.Shard, err error) {
+	for i, f := range list {
+		s := serve.Shard{File: setup.ShardFile(i), Bytes: f.Bytes, CRC32C: f.CRC32C}
+		path := filepath.Join(dir, s.File)
+		if f.Path != "" {
+			file := &cluster.Shard{Path: f.Path}
+			file.Bytes = f.Bytes
+			err = file.MoveTo(path)
+		} else if err = nn.SaveSafetensors(path, f.Rows, nil); err == nil {
+			s.Bytes, s.CRC32C, err = serve.FileSum(path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		shards = append(shards, s)
+	}
+	return shards, nil
 }
 
 // asOf is how a temporal run draws.

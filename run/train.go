@@ -3,8 +3,10 @@ package run
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
+	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/report"
@@ -200,6 +202,16 @@ func trainCluster(ctx context.Context, s spec.Spec, at *supervise.Rendezvous, d 
 	}
 	defer stop()
 	out.open(c.Plan, d)
+	if c.Spec.Output.Dir != "" && c.Learns() {
+		rows, err := disk.NewFolder(c.Spec.Output.Dir + ".rows")
+		if err != nil {
+			return nil, errors.Join(err, out.finish())
+		}
+		defer rows.Abort()
+		if c.Rows, err = filepath.Abs(rows.Tmp); err != nil {
+			return nil, errors.Join(err, out.finish())
+		}
+	}
 	shares, lost := c.Work(ctx, events) // lost: the last state could not be saved
 	if shares == nil {
 		return nil, errors.Join(lost, out.finish())

@@ -87,6 +87,50 @@ func TestEmbeddingsResumeOnOtherWorkers(t *testing.T) {
 	}
 }
 
+// TestLearntRowsInShards: the folder of a run on several workers has a file of learnt rows by each, with which it predicts
+// what the run measured, and as a folder of one worker with the same rows. A file that is missing, damaged or of another
+// run is named.
+func TestLearntRowsInShards(t *testing.T) {
+	for _, typed := range []bool{false, true} {
+		s := setuptest.QuickTyped(setuptest.Typed(t), "rgcn")
+		if !typed {
+			s = setuptest.Quick(setuptest.Block(t, nil))
+			s.Mode, s.Model.Name, s.Batches.Size, s.Embeddings.Dim = "mini", "sage", 100, 4
+		}
+		s.Training.Epochs, s.Cluster.Workers, s.Cluster.InProcess = 2, 3, true
+		s.Output.Dir, s.Output.Overwrite = filepath.Join(t.TempDir(), "run"), true
+		want := trained(t, s, nil)
+		want = trained(t, s, nil) // in its place
+		if list, _ := os.ReadDir(filepath.Dir(s.Output.Dir)); len(list) != 1 {
+			t.Errorf("left beside the folder: %v", list)
+		}
+		predicted := func() (*predict.Predicted, error) {
+			return predict.Run(context.Background(), predict.Options{Run: s.Output.Dir, Dataset: s.Dataset, What: "labels",
+				Out: filepath.Join(t.TempDir(), "p.csv")})
+		}
+		p, err := predicted()
+		if err != nil || math.Abs(float64(p.Accuracy["test"]-want.TestAccuracy)) > 1e-9 {
+			t.Fatalf("predicted with test accuracy %v, trained %v, %v", p, want.TestAccuracy, err)
+		}
+		file := func(rank int) string { return filepath.Join(s.Output.Dir, setup.ShardFile(rank)) }
+		whole, err := os.ReadFile(file(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, _ := os.ReadFile(file(1))
+		for text, b := range map[string][]byte{"no such file": nil, "bytes with checksum": whole[:len(whole)/2], "with checksum": other} {
+			os.Remove(file(2))
+			if b != nil {
+				os.WriteFile(file(2), b, 0o644)
+			}
+			if _, err := predicted(); !setuptest.IsMistake(err, file(2)) || !setuptest.IsMistake(err, text) ||
+				!setuptest.IsMistake(err, "copy the run's folder again") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
 // sameLosses reports whether losses differ by roundings only.
 func sameLosses(a, b []report.Number) bool {
 	return slices.EqualFunc(a, b, func(x, y report.Number) bool { return math.Abs(float64(x-y)) < 1e-4 })

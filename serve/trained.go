@@ -41,6 +41,8 @@ type Config struct {
 	Task string `json:"task"`
 	// WeightsCRC32C is the checksum of model.safetensors; empty: it is not checked.
 	WeightsCRC32C string `json:"weights_crc32c"`
+	// Shards are the files of learnt rows, each written by a worker; none: there are none, or model.safetensors has them.
+	Shards []Shard `json:"shards,omitempty"`
 	// ClassNames are what the classes are called; none: their numbers.
 	ClassNames []string `json:"class_names,omitempty"`
 	// Features describes the features it was trained on: their columns, and what they were standardized by.
@@ -158,6 +160,9 @@ func Open(dir string) (*Trained, error) {
 		return nil, &graph.InputError{File: path, Found: graph.Sentence(err.Error()), Want: "the weights of the run",
 			Fix: "copy the run's folder again, or train again"}
 	}
+	if err := t.readShards(); err != nil {
+		return nil, err
+	}
 	t.takeEmbeddings()
 	t.takeLearnt()
 	dev := cpu.New(1)
@@ -191,16 +196,20 @@ func (t *Trained) checkWeights(path string) error {
 
 // WeightsSum is the CRC-32C of the weights in a run's folder.
 func WeightsSum(dir string) (string, error) {
-	f, err := os.Open(filepath.Join(dir, weightsFile))
+	_, sum, err := FileSum(filepath.Join(dir, weightsFile))
+	return sum, err
+}
+
+// FileSum is the size of a file, and its CRC-32C.
+func FileSum(path string) (bytes int64, crc32c string, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer f.Close()
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%08x", sum.Sum32()), nil
+	bytes, err = io.Copy(sum, f)
+	return bytes, fmt.Sprintf("%08x", sum.Sum32()), err
 }
 
 func readBounded(path string) ([]byte, error) {

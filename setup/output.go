@@ -45,7 +45,8 @@ func checkModelFolder(s *spec.Spec) error {
 		return spec.Mistake("--out", graph.Sentence(err.Error()), "a folder", "choose another name")
 	}
 	for _, e := range entries {
-		if e.Name() != spec.WeightsFile && e.Name() != spec.ConfigFile && !slices.Contains(HeldOutFiles, e.Name()) {
+		shard, _ := filepath.Match("learnt-*.safetensors", e.Name())
+		if e.Name() != spec.WeightsFile && e.Name() != spec.ConfigFile && !shard && !slices.Contains(HeldOutFiles, e.Name()) {
 			return spec.Mistake("--out", dir+", which holds "+e.Name(), "a new folder, or one of an earlier run",
 				"choose another name")
 		}
@@ -93,6 +94,9 @@ func Overwriteable(path, what string, overwrite bool) error {
 	return spec.Mistake("--out", path+", which exists", "a new name",
 		"choose another, or replace "+what+" with --overwrite")
 }
+
+// ShardFile is the file of a model folder with the learnt rows of a rank.
+func ShardFile(rank int) string { return fmt.Sprintf("learnt-%d.safetensors", rank) }
 
 // HeldOutFiles are the files of a model folder that list held-out edges and their negatives:
 // [n, 2] vertices of the dataset each.

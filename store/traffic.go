@@ -203,9 +203,6 @@ func (e *Embeddings) AddPush(to []Traffic, numbers []uint32, async bool) {
 	})
 }
 
-// OwnBytes is how many this worker's rows take with their vertices' numbers.
-func (e *Embeddings) OwnBytes() int64 { return int64(e.s.Part.Core() * (4 + e.rows.Width)) }
-
 // eachRemote calls f with how many rows of a table are asked of each owner.
 func (s *Store) eachRemote(t Table, numbers []uint32, f func(q int, n int64)) {
 	var by split

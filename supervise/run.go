@@ -2,10 +2,12 @@ package supervise
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"starling/cluster"
 	"starling/event"
+	"starling/graph"
 	"starling/plan"
 	"starling/report"
 	"starling/resume"
@@ -23,6 +25,7 @@ type Run struct {
 	From  *resume.Start     // nil: from the beginning
 	Infer *worker.Inference // nil: it trains
 	Token []byte            // the secret that workers share
+	Rows  string            // the folder that workers write learnt rows of the model to; "": they send them
 
 	id    *cluster.Identity
 	at    *Rendezvous    // where workers that are started elsewhere find the run; nil: they get its address
@@ -38,9 +41,16 @@ func (c *Run) Planned() *plan.Run {
 	return &plan.Run{Spec: &c.Spec, Parts: c.Parts, From: c.From}
 }
 
+// Learns reports whether workers learn rows of vertices.
+func (c *Run) Learns() bool {
+	s := c.Parts.Meta.Schema
+	return c.Spec.Embeddings.Dim > 0 || s != nil && slices.ContainsFunc(s.Types, func(t graph.VertexType) bool { return t.Features == nil })
+}
+
 // Task is what the workers get.
 func (c *Run) Task() *worker.Task {
-	return &worker.Task{Spec: c.Spec, Data: c.Parts.Meta, Parts: c.Parts.Dir, ID: c.Parts.Book.ID, Infer: c.Infer}
+	return &worker.Task{Spec: c.Spec, Data: c.Parts.Meta, Parts: c.Parts.Dir, ID: c.Parts.Book.ID, Infer: c.Infer,
+		Rows: c.Rows}
 }
 
 // chosen keeps the settings that a run's own choices follow from.

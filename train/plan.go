@@ -89,7 +89,6 @@ func (s *Site) plan(on Strategy, model *nn.Model, task nn.Task) *wire.Plan {
 		}
 		return out
 	}
-	s.planLearnt(&joined)
 	if from := s.Opt.Resume; from != nil {
 		joined.Done = float64(min(from.Batch, steps)) / float64(steps)
 	}

@@ -191,6 +191,9 @@ type Result struct {
 	Parameters  int
 	Learnt      int // numbers of learnt rows, beside the parameters
 	Best, Final []nn.Tensor
+	// LearntRows are this worker's, where there are several: see nn.JoinRows. LearntFiles are of all workers.
+	LearntRows  []nn.Tensor
+	LearntFiles []LearntFile
 	Plan        *wire.Plan // what this worker meant to send
 	// Evaluation is of the best weights, on the test split, or on validation where there is none; nil: labels were not
 	// learnt, nothing was measured, or the best epoch was before the run was resumed and has learnt rows.

@@ -62,8 +62,9 @@ func (s *Site) train(ctx context.Context) (*Result, error) {
 	if s.links != nil && err == nil {
 		err = s.links.rank(r)
 	}
-	if f.Learnt != nil && err == nil { // last: r then has rows that are not the model's
-		err = s.gatherLearnt(f, r)
+	if err == nil { // last: r may then have rows that are not the model's
+		s.shardLearnt(f, r)
+		err = r.wholeLearnt(s.End.Size())
 	}
 	if err != nil {
 		s.End.Fail(err) // so that no peer waits for this worker, nor it for what is in flight

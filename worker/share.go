@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"starling/nn"
 	"starling/report"
 	"starling/resume"
+	"starling/spec"
 	"starling/tensor"
 	"starling/train"
 	"starling/watch"
@@ -36,7 +38,7 @@ func measureCPU(here int) (end func() cpuUse) {
 	}
 }
 
-// UnpackShares reads what the workers ended with; the first sends weights too.
+// UnpackShares reads what the workers ended with; the first sends weights too, and some may send learnt rows.
 func UnpackShares(results []cluster.Result) (shares []*Share, err error) {
 	for _, r := range results {
 		s := &Share{}
@@ -44,7 +46,7 @@ func UnpackShares(results []cluster.Result) (shares []*Share, err error) {
 			return nil, fmt.Errorf("rank %d: its result: %w", r.Rank, err)
 		}
 		if len(r.Blob) > 0 {
-			if s.Best, err = resume.UnpackTensors(r.Blob); err != nil {
+			if err = s.unpack(r.Blob); err != nil {
 				return nil, fmt.Errorf("rank %d: its weights: %w", r.Rank, err)
 			}
 		}
@@ -78,7 +80,62 @@ type Share struct {
 
 	Evaluation *train.Evaluation `json:"evaluation,omitempty"`
 
-	Best []nn.Tensor `json:"-"` // sent beside it
+	// Shard is the file that the worker wrote its learnt rows to; nil: it has none, or they are sent.
+	Shard *cluster.Shard `json:"shard,omitempty"`
+
+	Best, LearntRows []nn.Tensor `json:"-"` // sent beside it
+}
+
+// rowsPrefix begins the names of learnt rows that are sent.
+const rowsPrefix = "rows/"
+
+// keepRows writes learnt rows to the folder for them, or else keeps them to be sent, if the run's model is saved.
+func (s *Share) keepRows(rows []nn.Tensor, of *spec.Spec, folder string) error {
+	if len(rows) == 0 || of.Output.Dir == "" {
+		return nil
+	}
+	file, err := resume.PackTensors(rows, nil)
+	if err != nil {
+		return err
+	}
+	if s.Shard = resume.WriteShard(folder, "learnt", file); s.Shard == nil {
+		s.LearntRows = rows
+	}
+	return nil
+}
+
+// blob are the weights of rank 0, and learnt rows that are sent; nil: there are none.
+func (s *Share) blob(rank int) ([]byte, error) {
+	var list []nn.Tensor
+	if rank == 0 {
+		list = slices.Clip(s.Best)
+	}
+	for _, t := range s.LearntRows {
+		t.Name = rowsPrefix + t.Name
+		list = append(list, t)
+	}
+	if rank > 0 && list == nil {
+		return nil, nil
+	}
+	packed, err := resume.PackTensors(list, nil)
+	if err != nil {
+		return nil, err
+	}
+	return packed.Bytes()
+}
+
+// unpack is the inverse of blob.
+func (s *Share) unpack(blob []byte) error {
+	list, err := resume.UnpackTensors(blob)
+	for _, t := range list {
+		if name, ok := strings.CutPrefix(t.Name, rowsPrefix); ok {
+			t.Name = name
+			s.LearntRows = append(s.LearntRows, t)
+		} else {
+			s.Best = append(s.Best, t)
+		}
+	}
+	return err
 }
 
 // JoinShares joins what the workers ended with. They must agree on all that was all-reduced.
@@ -96,6 +153,13 @@ func JoinShares(shares []*Share) (*train.Result, error) {
 		Best: first.Best, Evaluation: first.Evaluation}
 	for _, s := range shares {
 		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)
+		switch {
+		case s.Shard != nil:
+			out.LearntFiles = append(out.LearntFiles, train.LearntFile{Path: s.Shard.Path, Bytes: s.Shard.Bytes,
+				CRC32C: s.Shard.CRC32C})
+		case len(s.LearntRows) > 0:
+			out.LearntFiles = append(out.LearntFiles, train.LearntFile{Rows: s.LearntRows})
+		}
 	}
 	return out, nil
 }

@@ -24,6 +24,8 @@ type Task struct {
 	Infer *Inference          `json:"infer,omitempty"` // nil: it trains
 	// Shards is the folder that workers write what they keep for themselves to, if they see it; "": they send it.
 	Shards string `json:"shards,omitempty"`
+	// Rows is the folder for the learnt rows of the trained model; "": workers send these.
+	Rows string `json:"rows,omitempty"`
 
 	Watch *watch.Reporter `json:"-"` // of this worker
 	here  int             // workers on this host, each a process; 0: all in this one

@@ -64,7 +64,7 @@ func (t *Task) Work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	out := NewShare(r, from, m, end)
 	out.PeakRSS, out.Threads, out.CPU = tensor.PeakRSS(), threads, used()
 	out.Explainer, out.Launches = r.Explainer, r.Launches
-	return out, nil
+	return out, out.keepRows(r.LearntRows, &t.Spec, t.Rows)
 }
 
 // freeAfterPreparation returns what the strategy needed to prepare, before matrices are

@@ -93,12 +93,8 @@ func (w *Spec) work(ctx context.Context, m *cluster.Member) (body, blob []byte, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if m.Rank == 0 && t.Spec.Output.Dir != "" {
-		best, err := resume.PackTensors(s.Best, nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		if blob, err = best.Bytes(); err != nil {
+	if t.Spec.Output.Dir != "" {
+		if blob, err = s.blob(m.Rank); err != nil {
 			return nil, nil, err
 		}
 	}

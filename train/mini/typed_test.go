@@ -147,7 +147,8 @@ func TestLearntTypesResumeOnOtherWorkers(t *testing.T) {
 	settings := typedBatches(d)
 	for i, workers := range [][2]int{{4, 2}, {2, 3}, {3, 1}} {
 		o := traintest.TypedOptions(d, []string{"hsage", "rgcn", "hsage"}[i])
-		o.Epochs, o.Batches, o.Strategy = 3, &settings, traintest.Strategy(t, []string{"salient", "distdgl", "bytegnn"}[i])
+		o.Epochs, o.Batches = 3, &settings
+		o.Strategy = traintest.Strategy(t, []string{"salient", "distdgl", "bytegnn"}[i])
 		cut := func(k int) []*partition.Part { return traintest.Cut(t, d, []string{"random", "hash"}[k%2], k) }
 		traintest.ResumesOnOthers(t, cut(workers[0]), cut(workers[1]), o, 2)
 	}

@@ -65,6 +65,20 @@ func ResumesOnOthers(t testing.TB, before, after []*partition.Part, o train.Opti
 	SameCurve(t, label+", validation", resumed.Val, whole.Val, 1e-9)
 }
 
+// Table is the rows that all workers learnt, as one worker's.
+func Table(t testing.TB, results []*train.Result) nn.Tensor {
+	t.Helper()
+	var shards [][]nn.Tensor
+	for _, r := range results {
+		shards = append(shards, r.LearntRows)
+	}
+	tables, _, err := nn.JoinRows(shards)
+	if err != nil || len(tables) != 1 {
+		t.Fatalf("%d tables, %v", len(tables), err)
+	}
+	return tables[0]
+}
+
 // joinedOf are the learnt rows that all workers saved.
 func joinedOf(states []*train.State) []nn.Tensor {
 	var all [][]nn.Tensor

@@ -2,14 +2,9 @@
 package embeddings
 
 import (
-	"context"
-	"encoding/binary"
-	"fmt"
 	"slices"
 	"unsafe"
 
-	"starling/coflow"
-	"starling/collective"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
@@ -319,65 +314,26 @@ func (e *embeddings) Measure(f *train.Loop) {
 	}
 }
 
-// Plan adds the table, which goes to rank 0 once, when the run ends.
+// Plan adds what measuring waits for.
 func (e *embeddings) Plan(p *wire.Plan, _ *nn.Model) {
-	if end := e.p.Site.End; end.Rank() > 0 {
-		p.Prepare.Add(wire.Class{Kind: wire.Embedding, Layer: -1, Link: end.Link(0)}, e.OwnBytes())
-	}
 	if e.async {
 		batch.PlanSums(p.Measure, e.p.Site.End, 1) // all gradients have arrived
 	}
 }
 
-// Rank has others rank with the rows of the best epoch, and adds these to the best weights.
+// Rank has others rank with the rows of the best epoch, and adds these to the result.
 func (e *embeddings) Rank(f *train.Loop, r *train.Result, inner func() error) error {
-	best := r.Best
-	if err := e.gather(e.p.Site.Ctx, e.p.Site.End, r); err != nil || inner == nil {
-		return err
-	}
-	all := r.Best
-	r.Best = best
-	defer func() { r.Best = all }()
-	if err := e.measured(f.X.Matrix, e.best); err != nil {
-		return err
-	}
-	return inner()
-}
-
-// gather adds the table of all workers at the best epoch to the weights of rank 0, by vertex.
-func (e *embeddings) gather(ctx context.Context, end wire.Endpoint, r *train.Result) error {
 	mine := e.best
 	if mine == nil {
 		mine = e.OwnRows()
 	}
-	part, each := e.p.Site.Part, e.Dim*e.Size
-	out, in := make([][]byte, end.Size()), make([][]byte, end.Size())
-	for v := range part.Core() {
-		out[0] = binary.LittleEndian.AppendUint32(out[0], part.IDs[v])
+	r.LearntRows = []nn.Tensor{{Name: Table, Shape: []int{len(e.ids()), e.Dim}, F64: e.Size == 8, Data: e.Numbers(mine)},
+		nn.PlacesOf(Table, e.ids())}
+	if inner == nil {
+		return nil
 	}
-	out[0] = append(out[0], mine...)
-	if end.Rank() == 0 {
-		for q := range in {
-			in[q] = make([]byte, int(part.Book.Size(q))*(4+each))
-		}
-	}
-	id := coflow.ID{Epoch: uint32(len(r.Loss)), Batch: 1<<30 + 1, Layer: -1, Type: coflow.Bulk}
-	if err := collective.New(end).AllToAll(ctx, id, wire.Embedding, out, in); err != nil || end.Rank() > 0 {
+	if err := e.measured(f.X.Matrix, e.best); err != nil {
 		return err
 	}
-	table := make([]float64, int(part.Book.Nodes)*e.Dim)
-	for q, b := range in {
-		n := int(part.Book.Size(q))
-		values := e.Numbers(b[4*n:])
-		for i := range n {
-			v := int(binary.LittleEndian.Uint32(b[4*i:]))
-			if v >= int(part.Book.Nodes) {
-				return fmt.Errorf("worker %d has an embedding of vertex %d of %d", q, v, part.Book.Nodes)
-			}
-			copy(table[v*e.Dim:], values[i*e.Dim:(i+1)*e.Dim])
-		}
-	}
-	r.Best = append(slices.Clip(r.Best), nn.Tensor{Name: Table, Shape: []int{int(part.Book.Nodes), e.Dim},
-		F64: e.Size == 8, Data: table})
-	return nil
+	return inner()
 }

@@ -32,9 +32,9 @@ func TestEmbeddingsAreOneWorkers(t *testing.T) {
 		one := distributedOver(t, traintest.Cut(t, d, "random", 1), o, m, false).Results[0]
 		strategy := []string{"lookahead", "salient", "bytegnn"}[i]
 		got := traintest.Batches(t, traintest.Cut(t, d, "random", 3), o, m, i == 0, strategy,
-			"roots="+[]string{"owner", "random", "random"}[i]).Results[0]
-		traintest.SameRun(t, got, one)
-		a, b := one.Best[len(one.Best)-1], got.Best[len(got.Best)-1]
+			"roots="+[]string{"owner", "random", "random"}[i]).Results
+		traintest.SameRun(t, got[0], one)
+		a, b := one.Best[len(one.Best)-1], traintest.Table(t, got)
 		if a.Name != Table || b.Name != Table || !slices.Equal(a.Shape, []int{120, 5}) {
 			t.Fatalf("%s: the weights end with %s %v and %s %v", model, a.Name, a.Shape, b.Name, b.Shape)
 		}
@@ -96,7 +96,7 @@ func TestEmbeddingsResume(t *testing.T) {
 	}
 	want := run(false)
 	got := run(true)
-	last := func(r *train.Result) []float64 { return r.Best[len(r.Best)-1].Data }
+	last := func(r *train.Result) []float64 { return r.LearntRows[0].Data }
 	if !slices.Equal(got.Loss, want.Loss) || !slices.Equal(last(got), last(want)) {
 		t.Errorf("losses %v, undisturbed %v", got.Loss, want.Loss)
 	}
