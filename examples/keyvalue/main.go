@@ -4,6 +4,7 @@
 //	keyvalue -paths links.yaml -to 10.0.1.1:7070 put name value
 //	keyvalue -paths links.yaml -to 10.0.1.1:7070 get name
 //	keyvalue -paths links.yaml -to 10.0.1.1:7070 -size 1048576 -count 500 pull    measures reads of its memory
+//	keyvalue -paths links.yaml -to 10.0.1.1:7070 -count 5000 times                measures gets and puts of 64 bytes
 //
 // KEYVALUE_TOKEN is a secret that both sides know. Without one, anyone who reaches the address can read and write.
 package main
@@ -15,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,8 +108,10 @@ func ask(c *paths.Context) error {
 		err = p.Send("get", []byte(args[1]))
 	case len(args) == 1 && args[0] == "pull":
 		return pull(ctx, c)
+	case len(args) == 1 && args[0] == "times":
+		return measure(p)
 	default:
-		return errors.New("found no call, want put KEY VALUE, get KEY or pull")
+		return errors.New("found no call, want put KEY VALUE, get KEY, pull or times")
 	}
 	if err != nil {
 		return err
@@ -117,6 +121,37 @@ func ask(c *paths.Context) error {
 		fmt.Println(string(value))
 	}
 	return err
+}
+
+// measure prints the medians of calls that are alone: in all, and inside the server.
+func measure(p *paths.Peer) error {
+	value := strings.Repeat("x", 64)
+	for _, call := range []string{"put", "get", "read"} {
+		var whole, inside []time.Duration
+		for i := range *count {
+			key, begin := fmt.Sprintf("key%05d", i%1000), time.Now()
+			var err error
+			switch call {
+			case "put":
+				err = p.Send("put", []byte(key+"\n"+value))
+			case "get":
+				err = p.Send("get", []byte(key))
+			case "read":
+				_, err = p.Read("rows", 64*(i%1000), 64)
+			}
+			if err == nil && call != "read" {
+				_, err = p.Receive()
+			}
+			if err != nil {
+				return err
+			}
+			whole, inside = append(whole, time.Since(begin)), append(inside, p.Served())
+		}
+		slices.Sort(whole)
+		slices.Sort(inside)
+		fmt.Printf("%s: median %v, of it inside the server %v\n", call, whole[len(whole)/2], inside[len(inside)/2])
+	}
+	return nil
 }
 
 // pull reads the server's memory again and again, over several connections.

@@ -8,21 +8,26 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"starling/wire"
 )
 
 // The unified calls of LEO (table 6.2), over all paths of a host: Init opens them; Register and Share name functions and
-// memory that peers may use; Send and Receive exchange messages with a peer; Read and Write reach its memory without its
+// memory that peers may use, RegisterCommunication, RegisterMemory and RegisterTimestamps what connects a path, holds
+// memory and tells the time on this hardware; Send and Receive exchange messages with a peer; Read and Write reach its memory without its
 // program; Handle answers all that peers ask.
 
 // Context is what Init makes.
 type Context struct {
-	host *Host
-	mu   struct {
+	host  *Host
+	clock wire.Clock
+	mu    struct {
 		sync.Mutex
 		functions map[string]func(request []byte) ([]byte, error)
 		memory    map[string][]byte
+		allocate  func(bytes int) ([]byte, error) // nil: Go's
+		now       func() time.Duration            // nil: the clock's
 	}
 }
 
@@ -32,7 +37,7 @@ func Init(plan *Plan, base net.Listener, access Access, clock wire.Clock) (*Cont
 	if err != nil {
 		return nil, err
 	}
-	c := &Context{host: h}
+	c := &Context{host: h, clock: clock}
 	c.mu.functions, c.mu.memory = map[string]func([]byte) ([]byte, error){}, map[string][]byte{}
 	return c, nil
 }
@@ -49,6 +54,61 @@ func (c *Context) Share(name string, memory []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.memory[name] = memory
+}
+
+// RegisterCommunication has a function connect to peers on a path, in place of a socket: a device's own connections. It
+// is for what is dialed from then on; peers accept it as they accept a socket.
+func (c *Context) RegisterCommunication(path string, open func(ctx context.Context, addr string) (net.Conn, error)) error {
+	at := c.host.chooser.plan.File.path(path)
+	if at < 0 {
+		return fmt.Errorf("found path %q, want one of the file's", path)
+	}
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
+	if c.host.mu.opens == nil {
+		c.host.mu.opens = map[int]func(context.Context, string) (net.Conn, error){}
+	}
+	c.host.mu.opens[at] = open
+	return nil
+}
+
+// RegisterMemory has a function allocate what Allocate shares: pinned memory, or a device's that is mapped.
+func (c *Context) RegisterMemory(allocate func(bytes int) ([]byte, error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.allocate = allocate
+}
+
+// Allocate makes memory and shares it by a name.
+func (c *Context) Allocate(name string, bytes int) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	memory, err := []byte(nil), error(nil)
+	if c.mu.allocate == nil {
+		memory = make([]byte, bytes)
+	} else if memory, err = c.mu.allocate(bytes); err != nil {
+		return nil, err
+	}
+	c.mu.memory[name] = memory
+	return memory, nil
+}
+
+// RegisterTimestamps has a function tell the time of calls: that of a NIC, or of a processor's counter.
+func (c *Context) RegisterTimestamps(now func() time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.now = now
+}
+
+// stamp is the time of a call, from any beginning.
+func (c *Context) stamp() time.Duration {
+	c.mu.Lock()
+	now := c.mu.now
+	c.mu.Unlock()
+	if now == nil {
+		return time.Duration(c.clock.Now().UnixNano())
+	}
+	return now()
 }
 
 // Close stops listening.
@@ -68,6 +128,7 @@ type Peer struct {
 	conn    net.Conn
 	sending sync.Mutex
 	waiting sync.Mutex
+	served  time.Duration // of the last answer
 }
 
 // Dial connects with a peer.
@@ -97,6 +158,7 @@ func (p *Peer) Receive() ([]byte, error) {
 	if n > maxCall {
 		return nil, fmt.Errorf("found an answer of %d bytes, want at most %d", n, maxCall)
 	}
+	p.served = time.Duration(binary.LittleEndian.Uint64(head[8:]))
 	body := make([]byte, n)
 	if _, err := io.ReadFull(p.conn, body); err != nil {
 		return nil, err
@@ -105,6 +167,13 @@ func (p *Peer) Receive() ([]byte, error) {
 		return nil, errors.New(string(body))
 	}
 	return body, nil
+}
+
+// Served is how long the last call that was answered was inside the peer, by the peer's timestamps.
+func (p *Peer) Served() time.Duration {
+	p.waiting.Lock()
+	defer p.waiting.Unlock()
+	return p.served
 }
 
 // Read is bytes of the peer's memory.
@@ -162,7 +231,7 @@ func (c *Context) answer(conn net.Conn) error {
 		return err
 	}
 	le := binary.LittleEndian
-	n := le.Uint32(head[4:])
+	begun, n := c.stamp(), le.Uint32(head[4:])
 	if n > maxCall {
 		return fmt.Errorf("found a call of %d bytes, want at most %d", n, maxCall)
 	}
@@ -176,6 +245,7 @@ func (c *Context) answer(conn net.Conn) error {
 		out[0], reply = 1, []byte(err.Error())
 	}
 	le.PutUint32(out[4:], uint32(len(reply)))
+	le.PutUint64(out[8:], uint64(max(c.stamp()-begun, 0)))
 	_, err = conn.Write(append(out, reply...))
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,41 @@ func TestCalls(t *testing.T) {
 	}
 	if _, err := p.Read("rows", 1<<20-1, 2); err == nil || !strings.Contains(err.Error(), "1048576") {
 		t.Errorf("past the end: %v", err)
+	}
+	// The wrappers: a path's own connections, memory and timestamps.
+	var opened atomic.Int32
+	open2 := func(ctx context.Context, addr string) (net.Conn, error) {
+		opened.Add(1)
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	if err := client.RegisterCommunication(plan.File.Paths[1].Name, open2); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.RegisterCommunication("no such", open2); err == nil {
+		t.Error("a path that is not there")
+	}
+	mapped, stamps := make([]byte, 10), time.Duration(0)
+	server.RegisterMemory(func(n int) ([]byte, error) { return mapped[:n], nil })
+	server.RegisterTimestamps(func() time.Duration { stamps += 3 * time.Microsecond; return stamps })
+	if _, err := server.Allocate("mapped", 8); err != nil {
+		t.Fatal(err)
+	}
+	second, err := client.Dial(ctx, server.host.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if err := second.Write("mapped", 2, []byte("abc")); err != nil || string(mapped[2:5]) != "abc" {
+		t.Errorf("%q, %v", mapped, err)
+	}
+	if took := second.Served(); took != 3*time.Microsecond {
+		t.Errorf("inside the peer for %v, want 3 us by its timestamps", took)
+	}
+	for opened.Load() == 0 && ctx.Err() == nil {
+		wire.Sleep(ctx, wire.Real, time.Millisecond)
+	}
+	if opened.Load() == 0 {
+		t.Error("the path was not opened by its function")
 	}
 	p.Send("lower", nil)
 	if _, err := p.Receive(); err == nil || !strings.Contains(err.Error(), "lower") {

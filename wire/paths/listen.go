@@ -68,6 +68,8 @@ type Host struct {
 	mu struct {
 		sync.Mutex
 		conns map[[16]byte]*Conn
+		// opens are functions that connect in place of a socket, by path.
+		opens map[int]func(ctx context.Context, addr string) (net.Conn, error)
 	}
 }
 
@@ -325,7 +327,7 @@ func (h *Host) hello(conn net.Conn, id [16]byte, first bool, path int) (map[stri
 
 // Dial connects with a peer, at the address it is known by; the other paths follow.
 func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := h.connect(ctx, new(net.Dialer), addr)
+	conn, err := h.connect(ctx, -1, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -353,9 +355,19 @@ func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return k, nil
 }
 
-// connect opens a connection, and shows the certificate.
-func (h *Host) connect(ctx context.Context, d *net.Dialer, addr string) (net.Conn, error) {
-	conn, err := d.DialContext(ctx, "tcp", addr)
+// connect opens a connection on a path, or on any (-1), and shows the certificate.
+func (h *Host) connect(ctx context.Context, path int, addr string) (net.Conn, error) {
+	h.mu.Lock()
+	open := h.mu.opens[path]
+	h.mu.Unlock()
+	if open == nil {
+		d := new(net.Dialer)
+		if path >= 0 {
+			d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(h.own[path], 0))
+		}
+		open = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
+	}
+	conn, err := open(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -382,8 +394,7 @@ func (h *Host) keep(ctx context.Context, k *Conn, id [16]byte, path int, addr st
 func (h *Host) reopen(ctx context.Context, k *Conn, id [16]byte, path int, addr string) {
 	ctx, cancel := wire.WithTimeout(ctx, h.clock, dialTime)
 	defer cancel()
-	d := &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(h.own[path], 0))}
-	conn, err := h.connect(ctx, d, addr)
+	conn, err := h.connect(ctx, path, addr)
 	if err != nil {
 		return
 	}
