@@ -108,7 +108,6 @@ type roundState struct {
 	probeAt                         time.Duration // when others are asked whether the round is over
 	doneSent, probes                int
 	sentAt                          time.Duration   // when the last own row left
-	allowed                         time.Duration   // until then all may be sending
 	pulled                          map[uint32]bool // rows asked for that have not come
 	asks                            map[uint32]int  // how often a row was asked for
 	askedAt                         time.Duration
@@ -236,20 +235,12 @@ func (h *Host) start(now time.Duration) {
 	h.r.left, h.r.asked = newBitmap(len(b.Rows)), map[answer]bool{}
 	h.r.rows, h.r.needs = map[uint32][]int32{}, map[uint32]int{}
 	h.r.pulled, h.r.asks, h.r.window = map[uint32]bool{}, map[uint32]int{}, h.firstWindow()
-	h.r.allowed = now + h.allowance()
 	h.progress(now)
-	h.r.ackAt, h.r.resendAt = h.r.allowed+ackAfter*h.silence(), h.r.allowed+resendAfter*h.silence()
-}
-
-// allowance is how long all rows of a block take at this host's rate, or would if it had an
-// even share of them.
-func (h *Host) allowance() time.Duration {
-	rows := max(len(h.ownBlock().rows), len(h.block().Rows)/h.plan.Hosts)
-	return time.Duration(float64(rows*(HeaderBytes+4*h.rowLanes())) / h.opt.Rate.Current() * float64(time.Second))
+	h.r.ackAt, h.r.resendAt = now+ackAfter*h.silence(), now+resendAfter*h.silence()
 }
 
 // progress puts a pull off: something has arrived.
-func (h *Host) progress(now time.Duration) { h.r.pullAt = max(now, h.r.allowed) + h.silence() }
+func (h *Host) progress(now time.Duration) { h.r.pullAt = now + h.silence() }
 
 // finish goes on to the next round; value is what was agreed on.
 func (h *Host) finish(now time.Duration, value uint16) {
