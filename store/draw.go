@@ -225,8 +225,9 @@ type draws struct {
 	s     *Store
 	opt   Options
 	by    split
-	parts []drawn
-	next  []int // vertices of a part that were read
+	parts []drawn // and, behind them, of vertices whose edges are kept
+	next  []int   // vertices of a part that were read
+	kept  *kept   // edges of other hosts that this layer draws from; nil: none
 	local []uint32
 	calls calls
 	shape drawShape
@@ -240,7 +241,7 @@ type draws struct {
 
 func newDraws(s *Store, opt Options) draws {
 	n := len(s.here)
-	return draws{s: s, opt: opt, parts: make([]drawn, n), next: make([]int, n), sent: make([]int64, n),
+	return draws{s: s, opt: opt, parts: make([]drawn, n+1), next: make([]int, n+1), sent: make([]int64, n),
 		received: make([]int64, n), calls: s.newCalls(drawService, "drawing edges of the vertices of")}
 }
 
@@ -267,16 +268,17 @@ func (w *draws) waitAll(ctx context.Context) error {
 // begin: as long as goesOn after a take, goOn and another wait and take follow.
 func (w *draws) ask(id coflow.ID, numbers []uint32, query *query) error {
 	clear(w.next)
-	w.numbers, w.walks = numbers, nil
+	w.numbers, w.walks, w.kept = numbers, nil, nil
 	if query.visits != nil {
 		return w.beginWalks(id, query)
 	}
-	w.s.split(&w.by, w.s.Book.Offsets, numbers)
+	w.kept = w.s.keptFor(query)
+	w.split(query)
 	w.calls.list = w.calls.list[:0]
 	w.shape = drawShape{query: query, edgeDim: w.s.Part.In.EdgeDim, weighted: w.s.Book.Weighted, nodes: w.s.Book.Nodes,
 		weights: w.s.Book.Weighted && !(w.opt.Weighted && w.opt.Replace && query.fanout != sample.All),
 		book:    w.s.typedBook()}
-	return w.s.remoteFirst(&w.by, w.s.drawnHere(query), func(q int, places []uint32) error {
+	err := w.s.remoteFirst(&w.by, w.s.drawnHere(query), func(q int, places []uint32) error {
 		request := query.request(numbers, places)
 		if len(request) > maxRequest {
 			return fmt.Errorf("a layer needs in-edges of %d vertices of part %d at once; use a smaller --batch-size "+
@@ -286,6 +288,62 @@ func (w *draws) ask(id coflow.ID, numbers []uint32, query *query) error {
 		w.calls.send(id, q, places, request, w.shape.most(len(places), w.s.Book.Edges))
 		return nil
 	}, func(q int, places []uint32) error { return w.drawHere(q, numbers, places, query) })
+	if err == nil {
+		w.drawKept(query)
+	}
+	return err
+}
+
+// split is which vertices each part draws for, and those whose edges are kept.
+func (w *draws) split(query *query) {
+	w.s.split(&w.by, w.s.Book.Offsets, w.numbers)
+	n, here := len(w.s.here), w.s.drawnHere(query)
+	if len(w.by.places) == n {
+		w.by.places = append(w.by.places, nil)
+	}
+	own := w.by.places[n][:0]
+	for q, places := range w.by.places[:n] {
+		if len(places) == 0 || here(q) {
+			continue
+		}
+		w.s.drew.remote.Add(int64(len(places)))
+		if w.kept != nil {
+			w.by.places[q] = slices.DeleteFunc(places, func(i uint32) bool {
+				is := w.kept.row(w.numbers[i]) >= 0
+				if is {
+					own = append(own, i)
+				}
+				return is
+			})
+		}
+	}
+	slices.Sort(own)
+	w.s.drew.kept.Add(int64(len(own)))
+	w.by.places[n] = own
+}
+
+// drawKept draws edges that are kept.
+func (w *draws) drawKept(query *query) {
+	n := len(w.s.here)
+	places := w.by.places[n]
+	if len(places) == 0 {
+		return
+	}
+	w.local = w.local[:0]
+	for _, i := range places {
+		w.local = append(w.local, uint32(w.kept.row(w.numbers[i])))
+	}
+	o := w.kept.o
+	o.draw(&w.parts[n], w.local, query, o.sources(query.without.of(w.numbers, places)))
+}
+
+// partOf is where what a vertex drew is, among parts.
+func (w *draws) partOf(v uint32) int {
+	q := w.s.Book.Owner(v)
+	if w.kept != nil && w.s.draws[q] == nil && w.kept.row(v) >= 0 {
+		return len(w.s.here)
+	}
+	return q
 }
 
 // drawnHere reports which parts' edges are drawn in place: counts of walks are with the worker.
@@ -344,6 +402,9 @@ func (w *draws) take() error {
 		if err != nil {
 			return fmt.Errorf("drawing edges of the vertices of worker %d: %w", c.part, err)
 		}
+		if w.s.counting != nil {
+			w.s.counting.add(d, w.numbers, c.places, &w.shape)
+		}
 	}
 	return nil
 }
@@ -352,7 +413,7 @@ func (w *draws) take() error {
 func (w *draws) each(vertices []uint32, f func(i int, d *drawn, k int)) {
 	clear(w.next)
 	for i, v := range vertices {
-		q := w.s.Book.Owner(v)
+		q := w.partOf(v)
 		f(i, &w.parts[q], w.next[q])
 		w.next[q]++
 	}

@@ -86,21 +86,28 @@ func (e *exclusions) takeOut(known *Known, rowOf func(vertex uint32) (row uint32
 func (o *Owner) sources(without []excludedEdge) []excludedEdge {
 	out := without[:0]
 	for _, x := range without {
-		number, core := x.source, uint32(o.part.Core())
-		local := number - o.first
-		if local >= core {
-			at, ok := slices.BinarySearch(o.part.Halo, number)
-			if !ok {
-				continue
-			}
-			local = core + uint32(at)
+		if local, ok := o.find(x.source); ok {
+			out = append(out, excludedEdge{x.place, local, x.relation})
 		}
-		out = append(out, excludedEdge{x.place, local, x.relation})
 	}
 	slices.SortFunc(out, func(a, b excludedEdge) int {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.source, b.source))
 	})
 	return out
+}
+
+// find is the part's own number of a vertex, if it has one.
+func (o *Owner) find(number uint32) (local uint32, ok bool) {
+	if o.at != nil {
+		x := o.at.find(number)
+		return uint32(x), x >= 0
+	}
+	core := uint32(o.part.Core())
+	if local = number - o.first; local < core {
+		return local, true
+	}
+	at, ok := slices.BinarySearch(o.part.Halo, number)
+	return core + uint32(at), ok
 }
 
 // excludedRows are excluded edges as sample.Drawer takes them of a graph without types.

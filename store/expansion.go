@@ -76,7 +76,7 @@ func (m *Expansion) expand(last []uint32) []uint32 {
 	})
 	clear(m.draws.next)
 	return m.pick.Pick(len(last), m.Fanout, func(i int, add func(sample.Candidate)) {
-		q := m.draws.s.Book.Owner(last[i])
+		q := m.draws.partOf(last[i])
 		d, k := &m.draws.parts[q], m.draws.next[q]
 		m.draws.next[q]++
 		for _, at := range d.Indices[d.Indptr[k]:d.Indptr[k+1]] {

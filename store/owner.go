@@ -18,6 +18,9 @@ type Owner struct {
 	counts  *walkCounts // nil: walks were not counted
 	guides  guides
 	past    func() *sample.Past // made when it is first asked for
+	// Of edges that are kept (kept.go): numbers of all vertices, and their places; nil: the part has them.
+	numbers []uint32
+	at      *places
 }
 
 func newOwner(p *partition.Part, opt Options) (*Owner, error) {
@@ -29,17 +32,22 @@ func newOwner(p *partition.Part, opt Options) (*Owner, error) {
 	o := &Owner{part: p, first: uint32(p.Book.Offsets[p.Meta.Part]), degrees: weightedDegrees(p.In),
 		replace: opt.Replace}
 	n := &sample.Neighbour{Graph: p.In, IDs: p.IDs, Order: p.DatasetOrder, Replace: opt.Replace, Weighted: opt.Weighted}
-	if s := p.Book.Schema; s != nil {
-		n.Types = &sample.Types{Schema: s}
-	}
 	if opt.Weighted {
 		if err := sample.CheckWeights(p.In); err != nil {
 			return nil, err
 		}
 	}
 	o.past = sync.OnceValue(func() *sample.Past { return sample.NewPast(p.In, p.SeenFrom, p.DatasetOrder) })
-	o.drawers.New = func() any { return n.Drawer() }
+	o.drawBy(n, p.Book.Schema)
 	return o, nil
+}
+
+// drawBy has edges drawn as n does; schema is nil of a graph without types.
+func (o *Owner) drawBy(n *sample.Neighbour, schema *graph.Schema) {
+	if schema != nil {
+		n.Types = &sample.Types{Schema: schema}
+	}
+	o.drawers.New = func() any { return n.Drawer() }
 }
 
 // weightedDegrees sums the weights of in-edges; nil: all are one.
@@ -58,6 +66,9 @@ func weightedDegrees(g *graph.CSR) []float64 {
 
 // number is a local vertex's in the partition.
 func (o *Owner) number(local uint32) uint32 {
+	if o.numbers != nil {
+		return o.numbers[local]
+	}
 	if core := uint32(o.part.Core()); local >= core {
 		return o.part.Halo[local-core]
 	}

@@ -57,6 +57,9 @@ func (p *places) put(v uint32, place int32) {
 	p.used++
 }
 
+// set gives another place to a vertex that has one.
+func (p *places) set(v uint32, place int32) { p.list[p.at(v)].place = place }
+
 // remove takes a vertex's place, and moves those after it that would not be found any more.
 func (p *places) remove(v uint32) {
 	i, mask := p.at(v), len(p.list)-1

@@ -53,6 +53,9 @@ type Store struct {
 		needed, remote, requests atomic.Int64
 		spared                   atomic.Int64 // remote ones that a look-ahead did not fetch
 	}
+	kept       *kept        // edges of other hosts; nil: none
+	counting   *drawnCounts // nil: draws are not counted
+	drew       drawCounts
 	caches     []*counted  // by type of a typed graph; nil: none
 	packed     Packed      // rows of features travel so
 	unread     bool        // see Options

@@ -155,7 +155,8 @@ func (m *SubgraphSampler) Finish(divide func(seeds []uint32) []bool) (seeds int)
 // visit goes through what the batch's vertices drew, in their order.
 func (m *SubgraphSampler) visit(f func(i int, d *drawn, at int)) {
 	for i, v := range m.batch.Vertices {
-		w, q := &m.of[i].draws, m.draws.s.Book.Owner(v)
+		w := &m.of[i].draws
+		q := w.partOf(v)
 		f(i, &w.parts[q], w.next[q])
 		w.next[q]++
 	}
