@@ -402,7 +402,7 @@ func (w *draws) take() error {
 		if err != nil {
 			return fmt.Errorf("drawing edges of the vertices of worker %d: %w", c.part, err)
 		}
-		if w.s.counting != nil {
+		if w.s.counting != nil && w.shape.byRows() {
 			w.s.counting.add(d, w.numbers, c.places, &w.shape)
 		}
 	}

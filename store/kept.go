@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,11 +39,14 @@ func (k *kept) row(v uint32) int32 {
 // keptFor is what draws of a query are drawn from before owners are asked; nil: nothing. Masks, times and counts of
 // walks are with owners.
 func (s *Store) keptFor(q *query) *kept {
-	if q.masks > 0 || q.times != nil || q.counted {
+	if !q.byRows() {
 		return nil
 	}
 	return s.kept
 }
+
+// byRows reports whether draws depend on the in-edges of vertices alone.
+func (q *query) byRows() bool { return q.masks == 0 && q.times == nil && !q.counted }
 
 // KeptEdges is of how many vertices of other hosts in-edges are kept, and what memory they take.
 func (s *Store) KeptEdges() (vertices int, bytes int64) {
@@ -130,9 +134,11 @@ func (s *Store) keptEdge() int64 {
 
 // KeepOptions say which edges are kept.
 type KeepOptions struct {
-	Bytes int64   // of memory, at most
-	Times float64 // as many draws come as were counted
-	Draws Options
+	Bytes []int64 // of memory, at most: one of these
+	// Beside is how many bytes batches take for other things if some memory is not theirs; nil: the same.
+	Beside func(bytes int64) float64
+	Times  float64 // as many draws come as were counted
+	Draws  Options
 }
 
 // KeepEdges keeps the in-edges of the vertices of other hosts for which that saves most bytes by memory, as those drew
@@ -142,11 +148,12 @@ func (s *Store) KeepEdges(ctx context.Context, o KeepOptions) error {
 	if s.counting = nil; c == nil {
 		return nil
 	}
+	list, most := c.worth(s, &o)
 	w := newDraws(s, o.Draws)
 	id := coflow.ID{Type: coflow.Inputs}
 	// Each piece has about what there is memory for, as the one before tells.
-	for list := c.worth(s, o.Times); len(list) > 0; {
-		n := min(len(list), mostKept, int(float64(o.Bytes-k.bytes())/k.mean()))
+	for len(list) > 0 {
+		n := min(len(list), mostKept, int(float64(most-k.bytes())/k.mean()))
 		if n <= 0 {
 			break
 		}
@@ -157,7 +164,7 @@ func (s *Store) KeepEdges(ctx context.Context, o KeepOptions) error {
 		}
 		full := false
 		w.each(piece, func(i int, d *drawn, at int) {
-			if !k.add(d, at, piece[i], o.Bytes) {
+			if !k.add(d, at, piece[i], most) {
 				full = true
 			}
 		})
@@ -171,22 +178,41 @@ func (s *Store) KeepEdges(ctx context.Context, o KeepOptions) error {
 // mostKept is of how many vertices edges are asked for at once.
 const mostKept = 1 << 13
 
-// worth are the vertices whose edges are worth what it takes to bring them, the best first.
-func (c *drawnCounts) worth(s *Store, times float64) (list []uint32) {
+// worth are the vertices whose edges are worth what it takes to bring them, the best first, and the memory with which
+// batches take fewest bytes.
+func (c *drawnCounts) worth(s *Store, o *KeepOptions) (list []uint32, memory int64) {
 	edge := float64(s.keptEdge())
-	// About half of an edge's sources are new.
-	all := slices.DeleteFunc(c.list, func(n drawnCount) bool {
-		return n.bytes*times <= drawnVertex+float64(n.degree)*(edge+6)
-	})
-	value := func(n drawnCount) float64 { return n.bytes / (keptRow + keptVertex + float64(n.degree)*(edge+8)) }
+	cost := func(n drawnCount) float64 { return drawnVertex + float64(n.degree)*(edge+keptSource) }
+	// About half of an edge's sources are known already.
+	takes := func(n drawnCount) float64 { return keptRow + keptVertex + float64(n.degree)*(edge+keptVertex/2) }
+	all := slices.DeleteFunc(c.list, func(n drawnCount) bool { return n.bytes*o.Times <= cost(n) })
 	slices.SortFunc(all, func(a, b drawnCount) int {
-		return cmp.Or(cmp.Compare(value(b), value(a)), cmp.Compare(a.vertex, b.vertex))
+		return cmp.Or(cmp.Compare(b.bytes*takes(a), a.bytes*takes(b)), cmp.Compare(a.vertex, b.vertex))
 	})
+	least := math.Inf(1)
+	for _, most := range o.Bytes {
+		sum, left := 0.0, float64(most)
+		if o.Beside != nil {
+			sum = o.Beside(most)
+		}
+		for _, n := range all {
+			if left -= takes(n); left < 0 {
+				break
+			}
+			sum -= n.bytes - cost(n)/o.Times
+		}
+		if sum < least {
+			memory, least = most, sum
+		}
+	}
 	for _, n := range all {
 		list = append(list, n.vertex)
 	}
-	return list
+	return list, memory
 }
+
+// keptSource is what a source takes in a reply.
+const keptSource = 12
 
 // keeping gathers edges: vertices are numbered as they are met.
 type keeping struct {

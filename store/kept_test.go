@@ -112,7 +112,7 @@ func sameKept(s *store.Store, opt store.Options, rank int, seed uint64, most int
 		return err
 	}
 	before := s.Traffic()
-	if err := s.KeepEdges(context.Background(), store.KeepOptions{Bytes: most, Times: 1e6, Draws: opt}); err != nil {
+	if err := s.KeepEdges(context.Background(), store.KeepOptions{Bytes: []int64{most}, Times: 1e6, Draws: opt}); err != nil {
 		return err
 	}
 	between := s.Traffic()
@@ -151,7 +151,7 @@ func TestKeptEdgesMustPay(t *testing.T) {
 			return err
 		}
 		before := s.Traffic()
-		err := s.KeepEdges(context.Background(), store.KeepOptions{Bytes: 1 << 30, Times: 0.01})
+		err := s.KeepEdges(context.Background(), store.KeepOptions{Bytes: []int64{1 << 30}, Times: 0.01})
 		if kept, _ := s.KeptEdges(); kept > 0 || !slices.Equal(s.Traffic(), before) {
 			return fmt.Errorf("edges of %d vertices are kept: %w", kept, err)
 		}

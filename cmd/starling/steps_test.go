@@ -16,9 +16,10 @@ import (
 
 // inMini are runs in batches, by strategy: of one worker, and of several.
 var inMini = map[string]string{
-	"one worker":     "--workers 1",
-	"lookahead":      "--workers 2 --servers 2 --cache-budget 1KiB", // the default
-	"lookahead of 4": "--workers 4 --servers 4 --strategy lookahead --cache-budget 1KiB --cache-window 3 --transport tcp",
+	"one worker": "--workers 1",
+	"lookahead":  "--workers 2 --servers 2 --cache-budget 1KiB", // the default
+	"lookahead of 4": "--workers 4 --servers 4 --strategy lookahead --cache-budget 64KiB --cache-edges 32KiB " +
+		"--cache-window 3 --transport tcp",
 	"distdgl":        "--workers 3 --strategy distdgl",
 	"salient":        "--workers 3 --servers 3 --strategy salient --transport tcp",
 	"bytegnn":        "--workers 3 --servers 3 --strategy bytegnn",

@@ -10,7 +10,7 @@ type Refusal func(o *train.Options, b *Options, f train.Facts) error
 
 // Refusing is the check of a strategy: what all refuse, and what it refuses itself.
 func Refusing(own ...Refusal) func(o *train.Options, f train.Facts) error {
-	all := append([]Refusal{checkTyped, checkNorm, checkSampler, checkRoots, checkRows, checkCache}, own...)
+	all := append([]Refusal{checkTyped, checkNorm, checkSampler, checkRoots, checkRows, checkCache, checkEdges}, own...)
 	return func(o *train.Options, f train.Facts) error {
 		for _, check := range all {
 			if err := check(o, (*Options)(o.Batches), f); err != nil {
@@ -99,6 +99,23 @@ func checkCache(o *train.Options, b *Options, _ train.Facts) error {
 	}
 	return graph.Apart("--cache probability", what, "it is computed of neighbours that are drawn evenly around "+
 		"training vertices", "use --cache frequency, which counts draws")
+}
+
+// checkEdges refuses to keep in-edges where draws depend on more than these.
+func checkEdges(o *train.Options, b *Options, _ train.Facts) error {
+	c, _ := train.OptionOf[CacheOptions](o.Strategy)
+	what := ""
+	switch {
+	case c.Edges == "" || !c.KeepsEdges():
+		return nil
+	case b.Temporal != "":
+		what = "--temporal " + b.Temporal
+	case b.Sampler == "pinsage" || b.Sampler == "saint-walk":
+		what = "--sampler " + b.Sampler
+	default:
+		return nil
+	}
+	return graph.Apart("--cache-edges "+c.Edges, what, "only owners can draw by times, and along walks", "leave it out")
 }
 
 // NotAhead refuses to fetch rows ahead, for strategies that bring batches in a way of their own.

@@ -17,6 +17,7 @@ type drawnFirst struct {
 		sync.Mutex
 		kept map[[2]int]*drawnBatch // by epoch and number, until training takes them
 	}
+	mean []store.Traffic // of batches that were drawn as training draws them, by owner
 }
 
 // drawnBatch is a batch as it was drawn, or only what the run is planned by.
@@ -26,17 +27,31 @@ type drawnBatch struct {
 	any    bool // some worker has a seed vertex of it
 	number [2]int
 	took   []store.Traffic // to draw it, by owner
+	early  bool            // before in-edges were kept that training draws from
 	needs  []uint32        // vertices whose rows it needs, each once
 	bytes  int64           // that it took as it was drawn
 }
 
 // drawFirst draws at least some batches of a run, and as many as most that fit the memory, which is a function of the
-// first batch.
-func (p *Pipeline) drawFirst(seeds Seeds, least, most int, memory func(first *drawnBatch) int64) (*drawnFirst, error) {
+// first batch. After some keep is called, which may have in-edges kept by what was counted of their draws.
+func (p *Pipeline) drawFirst(seeds Seeds, least, most int, memory func(first *drawnBatch) int64, some int,
+	keep func(list []*drawnBatch) error) (*drawnFirst, error) {
 	d, m := &drawnFirst{}, p.NewSampler(seeds)
 	d.mu.kept = map[[2]int]*drawnBatch{}
 	held, room := int64(0), int64(0)
+	if some > 0 {
+		p.Store.CountDraws()
+	}
 	for k := range most {
+		if k == some && k > 0 {
+			if err := keep(d.list); err != nil {
+				return nil, err
+			}
+			vertices, _ := p.Store.KeptEdges()
+			for _, x := range d.list {
+				x.early = vertices > 0
+			}
+		}
 		x, err := drawOne(p, m, k/p.all, k%p.all)
 		if err != nil {
 			return nil, err
@@ -95,28 +110,58 @@ func (d *drawnFirst) keep(n int) {
 	}
 }
 
-// planned gives f batches that say what an epoch costs: the first few, and the last, of this epoch.
-func (d *drawnFirst) planned(p *Pipeline, f func(m Sampler, b *sample.Batch, known *store.Known, any bool)) error {
-	list := slices.Clone(d.list[:min(len(d.list), p.all)])
-	if n := len(list); n > 0 && n < p.all {
-		last, err := drawOne(p, p.Sampler(), 0, p.all-1)
-		if err != nil {
-			return err
+// planned gives f batches that say what an epoch costs, as training draws them: some that are not the last of an epoch,
+// and one that is.
+func (d *drawnFirst) planned(p *Pipeline,
+	f func(m Sampler, b *sample.Batch, known *store.Known, any bool)) (err error) {
+	var list []*drawnBatch
+	var last *drawnBatch
+	for _, x := range d.list {
+		switch {
+		case x.early:
+		case x.number[1] == p.all-1:
+			last = x
+		case len(list) < p.all-1:
+			list = append(list, x)
 		}
-		list = append(list, last)
-	}
-	for _, x := range list {
-		f(drawnSampler{p.Store, x}, &x.batch, &x.known, x.any)
 	}
 	d.list = nil
+	if last == nil {
+		if last, err = drawOne(p, p.Sampler(), 0, p.all-1); err != nil {
+			return err
+		}
+	}
+	d.average(list, last)
+	for _, x := range append(list, last) {
+		f(drawnSampler{p.Store, x}, &x.batch, &x.known, x.any)
+	}
 	return nil
 }
 
-// took is what it took to draw the batches that training takes, by owner.
+// average is what a batch takes to be drawn, about.
+func (d *drawnFirst) average(list []*drawnBatch, last *drawnBatch) {
+	if len(list) == 0 {
+		list = append(list, last)
+	}
+	d.mean = make([]store.Traffic, len(last.took))
+	for q := range d.mean {
+		t := &d.mean[q]
+		for _, x := range list {
+			t.Add(x.took[q])
+		}
+		t.Requests, t.Edges = t.Requests/int64(len(list)), t.Edges/int64(len(list))
+	}
+}
+
+// took is what an epoch's plan has for the batches that training takes as they were drawn, by owner.
 func (d *drawnFirst) took(owners int) []store.Traffic {
 	sum := make([]store.Traffic, owners)
 	for _, x := range d.mu.kept {
-		for q, t := range x.took {
+		took := x.took
+		if x.early {
+			took = d.mean
+		}
+		for q, t := range took {
 			sum[q].Add(t)
 		}
 	}

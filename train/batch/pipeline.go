@@ -174,6 +174,11 @@ func (p *Pipeline) count(batches int) {
 
 // Prepare fills the cache by the batches of seeds, and has decorations prepare.
 func (p *Pipeline) Prepare(o CacheOptions, seeds Seeds) error {
+	if o.Policy(true) != Belady {
+		if err := p.keepEdges(&o, seeds); err != nil {
+			return err
+		}
+	}
 	if err := p.fillCache(&o, seeds); err != nil {
 		return err
 	}

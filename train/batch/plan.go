@@ -362,6 +362,11 @@ func (p *Pipeline) reportRows(redundancy float64) {
 	if r.Cached > 0 {
 		text += fmt.Sprintf("; the cache had %.1f%% of these", 100*float64(r.Cached)/float64(r.Remote))
 	}
+	if drawn, kept := p.Store.Draws(); kept > 0 {
+		vertices, bytes := p.Store.KeptEdges()
+		text += fmt.Sprintf("; %.1f%% of their vertices' draws needed no trip, by the in-edges of %s in %.1f MiB",
+			100*float64(kept)/float64(drawn), event.Counted(int64(vertices), "vertex"), float64(bytes)/(1<<20))
+	}
 	if redundancy > 0 {
 		text += fmt.Sprintf("; the workers' shares of a batch need each row %.2f times", redundancy)
 	}

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"math"
+	"slices"
 
 	"starling/graph"
 	"starling/sample"
@@ -35,7 +36,7 @@ type window struct {
 func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 	if f := p.Site.Part.Features; p.Store.AllInPlace() || p.Site.Part.Book.Schema == nil && (f.Cols == 0 ||
 		f.Kind() == graph.Sparse) {
-		return nil // nothing is fetched, or no cache could keep it
+		return p.keepEdges(o, seeds) // no rows are fetched, or no cache could keep them
 	}
 	threads := p.Options.ThreadCount()
 	a := &window{options: store.LookaheadOptions{Window: o.Window, Group: 1, Held: heldOf(threads)}}
@@ -44,7 +45,7 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 		all := p.all * max(1, p.Site.Opt.Epochs)
 		return rows * int64(max(0, min(underWay(threads, p.AtOnce()), all)-a.options.Held-stagedHeld))
 	}
-	if err := p.drawAhead(a, seeds, freed); err != nil {
+	if err := p.drawAhead(a, o, seeds, freed); err != nil {
 		return err
 	}
 	most, rows := int64(1), int64(0)
@@ -61,12 +62,14 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 
 // drawAhead draws the first batches of a run. Those that there is memory for are trained on as they were drawn, unless
 // the run goes on from a later state.
-func (p *Pipeline) drawAhead(a *window, seeds Seeds, freed func(rows int64) int64) (err error) {
+func (p *Pipeline) drawAhead(a *window, o *CacheOptions, seeds Seeds, freed func(rows int64) int64) (err error) {
 	all := p.all * max(1, p.Site.Opt.Epochs)
+	counted := min(countedDraws, all/2)
 	least := min(all, max(p.all, leastPredicted), CountedBatches)
 	most := least
 	if p.Site.MemoryOnly {
-		least, most = min(least, plannedBatches), min(most, plannedBatches)
+		least = min(least, counted+plannedBatches)
+		most = least
 	}
 	from := p.Site.Opt.Resume
 	a.drawn, err = p.drawFirst(seeds, min(least, leastPredicted), most, func(first *drawnBatch) int64 {
@@ -74,8 +77,63 @@ func (p *Pipeline) drawAhead(a *window, seeds Seeds, freed func(rows int64) int6
 			return 0
 		}
 		return windowBytes + freed(p.Store.RowBytes(first.needs))
+	}, counted, func(list []*drawnBatch) error {
+		first := list[0]
+		frees := freed(p.Store.RowBytes(first.needs)) - int64(max(o.Window, leastWindow))*first.bytes
+		cache := o.bytes(p.Store) + max(0, frees)
+		saved := p.savedRows(list)
+		return p.keep(o.edgeBytes(p.Store, cache), counted, func(edges int64) float64 { return -saved(cache - edges) })
 	})
 	return err
+}
+
+// savedRows is about how many bytes of rows batches do not fetch with a cache of some size: those of the rows that most
+// of them need.
+func (p *Pipeline) savedRows(list []*drawnBatch) func(cache int64) float64 {
+	batches := map[uint32]int{}
+	for _, x := range list {
+		for _, v := range x.needs {
+			if !p.Store.InPlace(p.Store.Book.Owner(v)) {
+				batches[v]++
+			}
+		}
+	}
+	bytes := make([]int64, len(list)+1) // of rows that n batches need
+	for v, n := range batches {
+		bytes[n] += p.Store.RowBytes([]uint32{v})
+	}
+	return func(cache int64) (saved float64) {
+		for n := len(list); n > 0; n-- {
+			saved += float64(int64(n) * max(0, min(bytes[n], cache)))
+			cache -= bytes[n]
+		}
+		return saved
+	}
+}
+
+// countedDraws is of how many batches it is counted which vertices draw, to know whose in-edges are kept. Of a run of
+// few batches it is half.
+const countedDraws = 8
+
+// keepEdges keeps in-edges of vertices of other hosts that draw often, where batches are not drawn ahead.
+func (p *Pipeline) keepEdges(o *CacheOptions, seeds Seeds) error {
+	bytes, counted := o.edgeBytes(p.Store, o.bytes(p.Store)), min(countedDraws, p.all)
+	if slices.Max(bytes) == 0 || p.Store.AllInPlace() {
+		return nil
+	}
+	p.Store.CountDraws()
+	if err := p.probe(seeds, 0, upTo(counted), func(Sampler, *sample.Batch, *store.Known, bool) {}); err != nil {
+		return err
+	}
+	return p.keep(bytes, counted, nil)
+}
+
+// keep keeps in-edges by the draws of some batches, which were counted, in the memory with which they fetch fewest
+// bytes; rows is what they fetch of rows.
+func (p *Pipeline) keep(bytes []int64, counted int, rows func(edges int64) float64) error {
+	all := p.all * max(1, p.Site.Opt.Epochs)
+	return p.Store.KeepEdges(p.Site.Ctx, store.KeepOptions{Bytes: bytes, Beside: rows,
+		Times: float64(all-counted) / float64(max(counted, 1)), Draws: p.Draws()})
 }
 
 // kept is the number of batches, of those drawn before training, that training takes: those that it draws first anyway,
@@ -107,7 +165,7 @@ func FreedBatches(threads int) int {
 // in sampledVertices tells, in a cache as much smaller.
 func (a *window) choose(s *store.Store, budget, freed, drawn int64, lists [][]uint32) {
 	needed := s.Elsewhere(lists)
-	a.options.Bytes = budget + max(0, freed-int64(a.options.Window)*drawn)
+	a.options.Bytes = max(0, budget+max(0, freed-int64(a.options.Window)*drawn))
 	if a.options.Window == 0 {
 		some, least := sampled(needed), math.Inf(1)
 		for _, n := range []int{leastWindow, 4, 16, mostWindow} {
@@ -115,7 +173,7 @@ func (a *window) choose(s *store.Store, budget, freed, drawn int64, lists [][]ui
 				break
 			}
 			o := a.options
-			o.Window, o.Bytes = n, budget+max(0, freed-int64(n)*drawn)
+			o.Window, o.Bytes = n, max(0, budget+max(0, freed-int64(n)*drawn))
 			small := o
 			small.Bytes /= sampledVertices
 			if bytes := s.Predict(small, some).Bytes(); bytes < least {

@@ -89,6 +89,8 @@ func Check(o *train.Options, b *batch.Options, _ train.Facts) error {
 	case c.Cache == "s3fifo" && (d.DGS && d.columns() || d.DropFeatures > 0):
 		return graph.Apart("--cache s3fifo", d.what(), "it keeps rows as they were pulled, and the columns that are "+
 			"pulled change", "use --cache frequency or degree")
+	case d.DGS && c.Edges != "" && c.KeepsEdges():
+		return graph.Apart("--cache-edges "+c.Edges, "--dgs", "owners draw by masks", "leave it out")
 	case !d.DGS:
 	case b.Sampler != "neighbour":
 		return graph.Apart("--dgs", "--sampler "+b.Sampler,

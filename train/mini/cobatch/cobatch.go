@@ -94,6 +94,10 @@ func (o *options) Validate() error {
 		return graph.Apart("--together all", "--roots "+o.Roots, "owners compute their vertices, seeds among them",
 			"leave out one of the two")
 	}
+	if o.Together == "all" && o.KeepsEdges() {
+		return graph.Apart("--together all", "--cache-edges "+o.Edges, "owners draw the edges of their vertices",
+			"leave out --cache-edges")
+	}
 	if o.EAS != "" {
 		if _, err := newExpansion(o.EAS); err != nil {
 			return err

@@ -2,6 +2,7 @@ package distdgl
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -47,8 +48,9 @@ func TestLookaheadIsOneWorker(t *testing.T) {
 					o.Epochs, o.Model.Layers, o.Model.Norm = 3, 2, "none"
 					m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 4}, Threads: 1 + k%2}
 					parts := traintest.Cut(t, d, "random", workers)
+					edges := []string{"auto", "none", "5%"}[(i+j)%3]
 					got := traintest.Batches(t, parts, o, m, true, "lookahead",
-						lookahead(budget, window, "roots="+roots)...)
+						lookahead(budget, window, "roots="+roots, "cache_edges="+edges)...)
 					traintest.SameRun(t, got.Results[0], mustMini(t, traintest.Ref(), d, o, m))
 					same := traintest.Batches(t, parts, o, m, true, "distdgl", "roots="+roots)
 					if !slices.Equal(got.Results[0].Loss, same.Results[0].Loss) {
@@ -71,7 +73,7 @@ func TestLookaheadResumesInsideAnEpoch(t *testing.T) {
 	o := traintest.Options("sage")
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.SaveSteps = 3, 2, "none", 2
 	m := train.BatchSettings{Sampler: "neighbour", Size: 10, Fanouts: []int{3, 3}, Threads: 2}
-	o.Strategy, o.Batches = traintest.Strategy(t, "lookahead", lookahead("1KB", 4)...), &m
+	o.Strategy, o.Batches = traintest.Strategy(t, "lookahead", lookahead("8KB", 4, "cache_edges=100%")...), &m
 	resumesInside(t, o, func(o train.Options) *train.Result { return onParts(t, parts, o) })
 }
 
@@ -106,7 +108,7 @@ func TestLookaheadFetchesFewerRows(t *testing.T) {
 	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 4, 2, "none", 0
 	m := train.BatchSettings{Sampler: "neighbour", Size: 24, Fanouts: []int{5, 5}, Threads: 1}
 	rows := map[string]int64{}
-	for name, options := range map[string][]string{"distdgl": nil, "salient": nil, "lookahead": nil,
+	for name, options := range map[string][]string{"distdgl": nil, "salient": nil, "lookahead": {"cache_edges=none"},
 		"s3fifo": {"cache=s3fifo"}} {
 		strategy := name
 		if name == "s3fifo" {
@@ -172,6 +174,38 @@ func topologyBytes(r *traintest.Trained) (n int64) {
 		}
 	}
 	return n
+}
+
+// TestEdgesThatAreKept: with in-edges of other hosts' vertices kept, strategies send fewer bytes of draws, as many
+// as planned, and losses are the same to the bit.
+func TestEdgesThatAreKept(t *testing.T) {
+	parts := traintest.Cut(t, traintest.Communities(t, 600, false), "random", 3)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm, o.EvalEvery = 12, 2, "none", 0
+	m := train.BatchSettings{Sampler: "neighbour", Size: 100, Fanouts: []int{5, 5}, Threads: 1}
+	for _, strategy := range []string{"lookahead", "salient"} {
+		bytes, losses := map[string]int64{}, map[string][]float64{}
+		for _, edges := range []string{"none", "60%"} {
+			r := traintest.Batches(t, parts, o, m, true, strategy, "cache_budget=100%", "cache_edges="+edges)
+			bytes[edges], losses[edges] = topologyBytes(r), r.Results[0].Loss
+			planned, off := int64(0), 0.0
+			for _, w := range r.Results {
+				for c, n := range w.Plan.Total(0, o.Epochs, len(w.Measured), o.Epochs) {
+					if c.Kind == wire.Topology {
+						planned += n
+					}
+				}
+				off += 4 * w.Plan.Deviation * float64(w.Plan.Drawn.Sum()) * float64(o.Epochs)
+			}
+			if math.Abs(float64(planned-bytes[edges])) > off {
+				t.Errorf("%s, %s: %d bytes of draws were planned and %d sent, which is off by more than %.0f", strategy,
+					edges, planned, bytes[edges], off)
+			}
+		}
+		if 5*bytes["60%"] > 3*bytes["none"] || !slices.Equal(losses["60%"], losses["none"]) {
+			t.Errorf("%s: bytes %v, losses %v", strategy, bytes, losses)
+		}
+	}
 }
 
 // TestLookaheadDrawsOnce: the batches that are drawn before training to know what they need are trained on as they are,
