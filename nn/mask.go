@@ -60,30 +60,54 @@ func relative(h, p float64) float64 {
 	return h * math.Log(h/math.Max(p, 1e-300))
 }
 
-// Mask is numbers θ, of which σ(θ) counts, under penalties of their mean and of their mean entropy.
-// Adam learns them, with one second moment for all: a step that depended on the sign of each
-// gradient alone, as its own does early on, would lose the order of the masks.
+// Mask is numbers θ, of which σ(θ) counts, under penalties of their size and of their mean entropy.
+// Adam learns them.
 type Mask struct {
 	Value, Gradient []float64 // σ(θ), and the gradient of the loss by it
 
-	theta, first  []float64
-	second        float64
-	learnt        bool
-	size, entropy float64
+	theta, first, second []float64
+	learnt               bool
+	cost                 MaskCost
+}
+
+// MaskCost is what a mask is penalized by, and how it is learnt.
+type MaskCost struct {
+	Size, Entropy float64 // of the mean σ(θ), and of the mean entropy
+	// Sum has Size of the sum of σ(θ), as GNNExplainer has it for edges.
+	Sum bool
+	// Each has Adam keep a second moment of every number, as published. With one for all, steps keep the order of
+	// gradients, which its sign alone, which decides early steps otherwise, does not.
+	Each bool
 }
 
 // NewMask is of n numbers that begin at one half; one that is not learnt is all ones.
-func NewMask(n int, learnt bool, size, entropy float64) *Mask {
-	m := &Mask{Value: make([]float64, n), Gradient: make([]float64, n), learnt: learnt, size: size, entropy: entropy}
+func NewMask(n int, learnt bool, cost MaskCost) *Mask {
+	m := &Mask{Value: make([]float64, n), Gradient: make([]float64, n), learnt: learnt, cost: cost}
 	for i := range m.Value {
 		m.Value[i] = 1
 	}
 	if learnt {
-		m.theta, m.first = make([]float64, n), make([]float64, n)
+		m.theta, m.first, m.second = make([]float64, n), make([]float64, n), make([]float64, n)
 		m.set()
 	}
 	return m
 }
+
+// MaskOf is a mask of numbers θ; one that is not learnt is all ones.
+func MaskOf(theta []float64, learnt bool) *Mask {
+	m := NewMask(len(theta), learnt, MaskCost{})
+	m.Begin(theta)
+	return m
+}
+
+// Begin has a learnt mask go on from numbers θ.
+func (m *Mask) Begin(theta []float64) {
+	copy(m.theta, theta)
+	m.set()
+}
+
+// Theta are a learnt mask's numbers θ.
+func (m *Mask) Theta() []float64 { return m.theta }
 
 func (m *Mask) set() {
 	for i, t := range m.theta {
@@ -96,10 +120,21 @@ func (m *Mask) Penalty() (sum float64) {
 	if !m.learnt {
 		return 0
 	}
+	size, each := m.weights()
 	for _, v := range m.Value {
-		sum += m.size*v + m.entropy*entropy(v)
+		sum += size*v + each*entropy(v)
 	}
-	return sum / float64(max(len(m.Value), 1))
+	return sum
+}
+
+// weights returns what an element's size and entropy weigh.
+func (m *Mask) weights() (size, entropy float64) {
+	n := float64(max(len(m.Value), 1))
+	size, entropy = m.cost.Size/n, m.cost.Entropy/n
+	if m.cost.Sum {
+		size = m.cost.Size
+	}
+	return size, entropy
 }
 
 // entropy is the entropy of a coin.
@@ -122,17 +157,22 @@ func (m *Mask) Update(step int) {
 	if !m.learnt || len(m.theta) == 0 {
 		return
 	}
-	n, squares := float64(len(m.theta)), 0.0
+	size, each := m.weights()
+	mean := 0.0
 	for i, v := range m.Value {
 		slope := v * (1 - v)
-		g := m.Gradient[i]*slope + (m.size-m.entropy*m.theta[i])*slope/n
-		squares += g * g / n
+		g := m.Gradient[i]*slope + (size-each*m.theta[i])*slope
 		m.first[i] = maskBeta1*m.first[i] + (1-maskBeta1)*g
+		m.second[i] = maskBeta2*m.second[i] + (1-maskBeta2)*g*g
+		mean += m.second[i] / float64(len(m.theta))
 	}
-	m.second = maskBeta2*m.second + (1-maskBeta2)*squares
-	scale := math.Sqrt(m.second/(1-math.Pow(maskBeta2, float64(step)))) + maskTiny
+	first, second := 1-math.Pow(maskBeta1, float64(step)), 1-math.Pow(maskBeta2, float64(step))
 	for i := range m.theta {
-		m.theta[i] -= maskRate * m.first[i] / (1 - math.Pow(maskBeta1, float64(step))) / scale
+		of := mean
+		if m.cost.Each {
+			of = m.second[i]
+		}
+		m.theta[i] -= maskRate * m.first[i] / first / (math.Sqrt(of/second) + maskTiny)
 	}
 	m.set()
 }

@@ -237,7 +237,8 @@ func (s *subject) slope(logits []float64) []float64 {
 // weighs as much whatever their unit.
 func (s *subject) mask(full []float64, epochs int, first []int, columns []float64) []float64 {
 	full = nn.Standardized(full, s.targets)
-	near, wide := nn.NewMask(len(s.values), true, 0.5, 0.1), nn.NewMask(len(columns), true, 0.5, 0.1)
+	cost := nn.MaskCost{Size: 0.5, Entropy: 0.1}
+	near, wide := nn.NewMask(len(s.values), true, cost), nn.NewMask(len(columns), true, cost)
 	near.Value[s.at] = 1
 	of := func(i, c int) float64 {
 		if at := first[s.types[i]]; at >= 0 {

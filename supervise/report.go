@@ -78,6 +78,7 @@ func launches(shares []*worker.Share) *train.Launches {
 // were none.
 func explainers(shares, measured []*worker.Share) *report.Explainer {
 	sum, used := report.Explainer{}, 0.0
+	sum.Nodes, sum.Columns = shares[0].Explainer.Nodes, shares[0].Explainer.Columns
 	for _, s := range shares {
 		sum.Explanations += s.Explainer.Explanations
 		sum.Epochs += s.Explainer.Epochs

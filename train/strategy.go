@@ -135,6 +135,9 @@ type ExplainerUse struct {
 	Vertices     int64   `json:"vertices"`    // remote ones that have masks
 	CPUSeconds   float64 `json:"cpu_seconds"` // of its threads
 	Bytes        int64   `json:"bytes"`       // memory, at most
+	// Quartiles of the masks that rank 0 learnt last, of vertices and of columns.
+	Nodes   [3]float64 `json:"nodes"`
+	Columns [3]float64 `json:"columns"`
 }
 
 // Explaining is a strategy that may explain the model while it is trained.

@@ -29,13 +29,16 @@ const help = "--help" // where the smallest input needs what a machine with test
 
 // smokes are the scripts, by their names under scripts.
 var smokes = map[string]smoke{
-	"ab":                {line: "bin/starling bin/starling --rounds 1 --only 'arxiv gcn f32'"},
-	"accuracy":          {line: "--seeds 1", needs: "$STARLING_DATA/planetoid"},
-	"accuracy-links":    {line: help}, // PyG
-	"bench":             {line: "Peers"},
-	"bench-ahead":       {line: "--shapes flickr:0.001 --workers 2 --hidden 8 --batch-size 16 --epochs 1 --strategies 'distdgl;lookahead'"},
-	"bench-cuda":        {line: help}, // a GPU
-	"bench-dgs":         {line: "--graphs arxiv --cuts multilevel --seeds 1 --methods 'all neighbours;uniform'"},
+	"ab":             {line: "bin/starling bin/starling --rounds 1 --only 'arxiv gcn f32'"},
+	"accuracy":       {line: "--seeds 1", needs: "$STARLING_DATA/planetoid"},
+	"accuracy-links": {line: help}, // PyG
+	"bench":          {line: "Peers"},
+	"bench-ahead":    {line: "--shapes flickr:0.001 --workers 2 --hidden 8 --batch-size 16 --epochs 1 --strategies 'distdgl;lookahead'"},
+	"bench-cuda":     {line: help}, // a GPU
+	"bench-dgs": {line: "--graphs arxiv --cuts multilevel --seeds 1 --methods 'all neighbours;uniform' && " +
+		"scripts/bench-dgs --what masks --graphs planted --vertices 200 --seeds 1 --every 2 " +
+		"--methods 'vertices, part;columns, star' && " +
+		"scripts/bench-dgs --what paper --figures 3.5t --scale 0.0005 --epochs 2 --seeds 1 --every 2"},
 	"bench-disk":        {line: "--nodes 2000 --edges 10000 --features 16 --train 0.5 --limit 0 --rounds 1"},
 	"bench-distributed": {line: "--parts gather --rows 256 --rounds 1 --seconds 0.1", needs: "root", long: true},
 	"bench-family":      {line: "--what hop --epochs 2 --hidden 16", needs: "root", long: true},

@@ -16,6 +16,8 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/rng"
+	"starling/sample"
 	"starling/store"
 	"starling/tensor"
 	"starling/train"
@@ -52,6 +54,8 @@ type guide struct {
 	jobs    chan job
 	learnt  chan *version // whose owners are to be told
 	running sync.WaitGroup
+	how     pace
+	last    *version // that the explainer's goroutine has learnt
 
 	mu struct {
 		sync.Mutex
@@ -75,6 +79,7 @@ type version struct {
 	missing byte
 	columns []uint32 // that are fetched, ascending; nil: all
 	keep    *store.Columns
+	theta   learnt // which the next begins with
 }
 
 // job is weights to be explained.
@@ -90,6 +95,8 @@ const (
 	explainAttempts = 3
 )
 
+var useShuffle = sample.Use("masks shuffled")
+
 // explainerFault, if set, is called by every explainer as it begins: fault injection.
 var explainerFault func(rank, number, attempt int)
 
@@ -98,6 +105,8 @@ func New(s *train.Site, o Options) batch.Decoration {
 	switch {
 	case o.DropFeatures > 0:
 		return &dropping{opt: o}
+	case o.DGS && !s.MemoryOnly && o.DGSBy == "locality":
+		return &local{opt: o}
 	case o.DGS && !s.MemoryOnly:
 		g := &guide{opt: o, jobs: make(chan job, 2), learnt: make(chan *version, 4)}
 		g.mu.versions, g.mu.later = map[int]*version{}, map[int]job{}
@@ -127,7 +136,9 @@ func (g *guide) Prepare(p *batch.Pipeline) error {
 	if s.Opt.RowNormalize {
 		own, remote = own.RowNormalize(), remote.RowNormalize()
 	}
-	g.x = newExplanation(dev, s.Part, own, remote, g.remote, s.Opt.Model, s.Opt.Rows, o.bytes(), s.Opt.Seed)
+	g.x = newExplanation(dev, s.Part, own, remote, g.remote, s.Opt.Model, s.Opt.Rows, o.bytes(), o.DGSGraph == "star",
+		s.Opt.Seed)
+	g.how = g.opt.pace(rowsOfBatch(p), min(s.Part.Core(), g.x.most)+g.x.remote)
 	if err := p.Store.GuideBy(s.Ctx, g.remote, o.DGSEpsilon); err != nil {
 		return err
 	}
@@ -239,6 +250,14 @@ func (g *guide) slot(number int) *version {
 // what it explains depends on the weights and the part alone, and another begins anew.
 func (g *guide) work(j job) {
 	v := g.slot(j.number)
+	if g.last != nil && j.number%g.how.every != 0 {
+		v.nodes, v.missing, v.columns, v.keep, v.theta = g.last.nodes, g.last.missing, g.last.columns, g.last.keep,
+			g.last.theta
+		g.last = v
+		close(v.learnt)
+		g.learnt <- v
+		return
+	}
 	var out *explained
 	for attempt := range explainAttempts {
 		if out, v.err = g.explain(j, attempt); v.err == nil || g.ctx.Err() != nil {
@@ -249,6 +268,7 @@ func (g *guide) work(j job) {
 	}
 	if v.err == nil {
 		g.fill(v, out)
+		g.last = v
 	}
 	close(v.learnt)
 	g.learnt <- v
@@ -294,8 +314,12 @@ func (g *guide) explain(j job, attempt int) (*explained, error) {
 		if explainerFault != nil {
 			explainerFault(g.of.Site.End.Rank(), j.number, attempt)
 		}
-		found, err := g.x.explain(g.ctx, j.weights, explainOptions{nodes: g.opt.nodes(), columns: g.opt.columns(),
-			epochs: g.opt.DGSEpochs, loss: g.opt.DGSLoss})
+		var from learnt
+		if g.last != nil {
+			from = g.last.theta
+		}
+		found, err := g.x.explain(g.ctx, j.weights, from, explainOptions{nodes: g.opt.nodes(), columns: g.opt.columns(),
+			epochs: g.how.epochs, rows: g.how.rows, loss: g.opt.DGSLoss, number: j.number})
 		out = outcome{found, err}
 	}()
 	got := <-done
@@ -318,6 +342,10 @@ func (g *guide) count(seconds float64, out *explained) {
 
 // fill turns masks into probabilities and columns.
 func (g *guide) fill(v *version, out *explained) {
+	v.theta = out.learnt
+	g.spread(out)
+	key := rng.New(g.of.Site.Opt.Seed).Fold(useShuffle).Fold(uint64(g.of.Site.End.Rank()))
+	g.opt.control(out, key.Fold(uint64(v.number)))
 	if g.opt.nodes() {
 		v.nodes, v.missing = quantized(out.nodes)
 	}
@@ -325,6 +353,49 @@ func (g *guide) fill(v *version, out *explained) {
 		v.keep = highest(out.columns, kept)
 		v.columns = v.keep.List()
 	}
+}
+
+// spread keeps the quartiles of the masks.
+func (g *guide) spread(out *explained) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.use.Nodes, g.mu.use.Columns = quartiles(out.nodes), quartiles(out.columns)
+}
+
+// quartiles are the values that a quarter, a half and three quarters of some are below.
+func quartiles(values []float64) (q [3]float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	for i := range q {
+		if n := len(sorted); n > 0 {
+			q[i] = sorted[(n-1)*(i+1)/4]
+		}
+	}
+	return q
+}
+
+// control replaces masks by what they are compared with: shuffled ones, or their mean, with columns at random.
+func (o *Options) control(out *explained, key rng.Key) {
+	if o.DGSBy == "learned" {
+		return
+	}
+	out.columns = shuffled(out.columns, key.Fold(1))
+	if o.DGSBy == "shuffled" {
+		out.nodes = shuffled(out.nodes, key)
+		return
+	}
+	sum := 0.0
+	for _, m := range out.nodes {
+		sum += m
+	}
+	out.nodes = slices.Repeat([]float64{sum / float64(max(len(out.nodes), 1))}, len(out.nodes))
+}
+
+func shuffled(values []float64, key rng.Key) []float64 {
+	out := make([]float64, len(values))
+	for i, at := range key.Perm(len(values)) {
+		out[i] = values[at]
+	}
+	return out
 }
 
 // quantized are masks in bytes, none of them zero, and their mean.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"starling/graph"
 	"starling/partition"
+	"starling/rng"
 	"starling/sample"
 	"starling/tensor"
 	"starling/train"
@@ -28,7 +30,7 @@ func mustMini(t testing.TB, dev tensor.Device, d *graph.Dataset, o train.Options
 
 // dgsOptions are the options of a small run with dgs on.
 func dgsOptions(more ...string) []string {
-	return append([]string{"dgs", "dgs_every=3", "dgs_epochs=5"}, more...)
+	return append([]string{"dgs", "dgs_every=3", "dgs_epochs=5", "dgs_share=0"}, more...)
 }
 
 var dgsBatches = train.BatchSettings{Sampler: "neighbour", Size: 20, Fanouts: []int{3, 3}, Threads: 2}
@@ -93,6 +95,57 @@ func TestGuidedRunsAreRepeatable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLocality: remote vertices that count less are drawn less, from the first batch on, without an explainer and the
+// same in every run; and those that count as much as others are drawn as without.
+func TestLocality(t *testing.T) {
+	d := traintest.Communities(t, 120, false)
+	o := traintest.Options("sage")
+	o.Epochs, o.Model.Layers, o.Model.Norm = 4, 2, "none"
+	parts := traintest.Cut(t, d, "random", 3)
+	for _, strategy := range []string{"distdgl", "bytegnn"} {
+		plain := traintest.Batches(t, parts, o, dgsBatches, true, strategy)
+		same := traintest.Batches(t, parts, o, dgsBatches, true, strategy, "dgs", "dgs_by=locality", "dgs_local=1")
+		traintest.SameRun(t, same.Results[0], plain.Results[0])
+		near := traintest.Batches(t, parts, o, dgsBatches, true, strategy, "dgs", "dgs_by=locality", "dgs_epsilon=0")
+		again := traintest.Batches(t, parts, o, dgsBatches, false, strategy, "dgs", "dgs_by=locality", "dgs_epsilon=0")
+		traintest.SameRun(t, again.Results[0], near.Results[0])
+		rows := func(c wire.Class) bool { return c.Kind == wire.Feature }
+		if near.Sum(rows) >= plain.Sum(rows)*9/10 || near.Results[0].Explainer.Explanations > 0 {
+			t.Errorf("%s: %d bytes of rows, %d without locality", strategy, near.Sum(rows), plain.Sum(rows))
+		}
+	}
+}
+
+// TestControls: shuffled masks are the same masks elsewhere, and their mean has as much weight.
+func TestControls(t *testing.T) {
+	masks := []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}
+	for _, by := range []string{"learned", "shuffled", "mean"} {
+		o := Options{DGSBy: by}
+		out := &explained{nodes: masks, columns: masks}
+		o.control(out, rng.New(3))
+		sum := 0.0
+		for _, m := range out.nodes {
+			sum += m
+		}
+		if same := slices.Equal(out.nodes, masks); same != (by == "learned") || math.Abs(sum-3.6) > 1e-12 {
+			t.Errorf("%s: %v", by, out.nodes)
+		}
+		if sorted := slices.Sorted(slices.Values(out.columns)); !slices.Equal(sorted, masks) {
+			t.Errorf("%s: columns %v", by, out.columns)
+		}
+	}
+}
+
+// TestPacedRunsGoOn: with fewer vertices explained, and masks used again, a run that is resumed ends as one that was
+// not.
+func TestPacedRunsGoOn(t *testing.T) {
+	r := newResumable(t, 10, "distdgl", "dgs_share=0.05", "dgs_every=2")
+	states, short := make([]train.State, len(r.parts)), r.o
+	short.Epochs = r.stop
+	guidedWorkers(t, r.parts, short, nil, func(rank int, s *train.State) { states[rank] = *s })
+	r.goesOn(t, "paced", states)
 }
 
 // TestGuidedRunsSendLess: masks of features save their share of the columns of every row, and all
@@ -295,7 +348,8 @@ func TestDGSRefuses(t *testing.T) {
 		mentions(t, errs[0], c.want)
 	}
 	for options, want := range map[string]string{"dgs_every=0": "at least 1", "dgs_epsilon=2": "from 0 to 1",
-		"dgs_features=0": "above 0", "drop_features=1": "below 1", "dgs_epochs=-1": "negative"} {
+		"dgs_features=0": "above 0", "drop_features=1": "below 1", "dgs_epochs=-1": "negative",
+		"dgs_local=0": "above 0", "dgs_share=-1": "negative"} {
 		_, err := traintest.Choose("distdgl", "dgs", options)
 		mentions(t, err, want)
 	}

@@ -28,6 +28,8 @@ type guidedAlone struct {
 	epsilon float64
 	number  []uint32 // of the dataset's vertices, in the partition
 	masks   []map[int]*version
+	theta   []learnt
+	star    bool
 	remote  [][]uint32
 }
 
@@ -50,7 +52,7 @@ func newGuidedAlone(t *testing.T, d *graph.Dataset, parts []*partition.Part, o t
 	}
 	g := &guidedAlone{d: d, parts: parts, sampler: method.Sampler().(sample.SeedSampler), every: 3, kept: 0.5,
 		epsilon: 0.05, number: make([]uint32, d.Graph.Nodes()), masks: make([]map[int]*version, len(parts)),
-		remote: make([][]uint32, len(parts))}
+		remote: make([][]uint32, len(parts)), theta: make([]learnt, len(parts))}
 	for k, p := range parts {
 		g.masks[k] = map[int]*version{}
 		for v := range p.Core() {
@@ -111,12 +113,13 @@ func (g *guidedAlone) explain(k, number int) {
 		rows.F32 = append(rows.F32, row...)
 	}
 	x := newExplanation(traintest.Ref(), p, p.Features, rows, g.remote[k], g.Opt.Model, g.Opt.Rows, o.bytes(),
-		g.Opt.Seed)
+		g.star, g.Opt.Seed)
 	how := explainOptions{nodes: true, columns: true, epochs: 5, loss: o.DGSLoss}
-	out, err := x.explain(context.Background(), g.Model.State(g.Dev), how)
+	out, err := x.explain(context.Background(), g.Model.State(g.Dev), g.theta[k], how)
 	if err != nil {
 		panic(err)
 	}
+	g.theta[k] = out.learnt
 	v := &version{}
 	v.nodes, v.missing = quantized(out.nodes)
 	v.keep = highest(out.columns, keptColumns(x.cols, g.kept))
@@ -207,13 +210,16 @@ func TestGuidedRunIsOneMachines(t *testing.T) {
 		o := traintest.Options(model)
 		o.Epochs, o.Model.Layers, o.Model.Norm = 4, 2, "none"
 		parts := traintest.Cut(t, d, []string{"random", "fennel"}[i%2], 2+i)
-		one, err := newGuidedAlone(t, d, parts, o, dgsBatches).Run(context.Background())
+		alone := newGuidedAlone(t, d, parts, o, dgsBatches)
+		alone.star = i != 1
+		graph := "dgs_graph=" + []string{"star", "part", "star"}[i]
+		one, err := alone.Run(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, strategy := range []string{"distdgl", "bytegnn"} {
 			got := traintest.Batches(t, parts, o, dgsBatches, i%2 == 0, strategy, "dgs", "dgs_every=3", "dgs_epochs=5",
-				"dgs_features=0.5", "dgs_epsilon=0.05").Results[0]
+				graph, "dgs_share=0", "dgs_features=0.5", "dgs_epsilon=0.05").Results[0]
 			traintest.SameRun(t, got, one)
 		}
 	}

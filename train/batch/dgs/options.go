@@ -13,11 +13,15 @@ import (
 type Options struct {
 	DGS         bool    `json:"dgs" exact:"false" suffix:"dgs" omit:"default" why:"other strategies divide columns themselves, or sample nothing" help:"explain the model in the background (DGS), and draw remote neighbours and fetch columns by the masks it learns"`
 	DGSMasks    string  `json:"dgs_masks" of:"dgs" values:"both,nodes,features" suffix:"*" omit:"default" help:"dgs: masks of nodes and of features, or of one of them only"`
+	DGSBy       string  `json:"dgs_by" of:"dgs" values:"learned,shuffled,mean,locality" suffix:"*" omit:"default" help:"dgs: masks as they are learned; for comparison shuffled, or all vertices' mean and random columns; locality: remote vertices all count --dgs-local, nothing is learned, and all columns are fetched"`
+	DGSLocal    float64 `json:"dgs_local" of:"dgs" omit:"default" help:"dgs: what a remote vertex counts with --dgs-by locality, where a local one counts 1"`
+	DGSGraph    string  `json:"dgs_graph" of:"dgs" values:"star,part" suffix:"*" omit:"default" help:"dgs: what is explained: as published, the prediction of the worker's vertices pooled to one, or part: those of the vertices themselves by their neighbours"`
+	DGSShare    float64 `json:"dgs_share" of:"dgs" omit:"default" help:"dgs: work of explaining, as a share of training's; fewer vertices are explained, and less often, to keep it (0: all of them)"`
 	DGSEvery    int     `json:"dgs_every" of:"dgs" omit:"default" help:"dgs: explain the weights every N batches; masks take effect N batches later"`
 	DGSEpsilon  float64 `json:"dgs_epsilon" of:"dgs" omit:"default" help:"dgs: share of a vertex's draws that moves from local neighbours back to remote ones, up to their even share"`
 	DGSFeatures float64 `json:"dgs_features" of:"dgs" omit:"default" help:"dgs: share of columns that are fetched of remote rows, those of the highest masks"`
 	DGSEpochs   int     `json:"dgs_epochs" of:"dgs" omit:"default" help:"dgs: epochs of an explanation at most; 0: masks stay at one"`
-	DGSLoss     float64 `json:"dgs_loss" of:"dgs" omit:"default" help:"dgs: an explanation ends at this loss"`
+	DGSLoss     float64 `json:"dgs_loss" of:"dgs" omit:"default" help:"dgs: an explanation ends at this loss, or once an epoch lowers it by less than this share"`
 	DGSMemory   string  `json:"dgs_memory" of:"dgs" omit:"default" help:"dgs: memory of a worker's explainer, as 64MiB; remote vertices that it does not fit have no masks"`
 	DGSAsync    bool    `json:"dgs_async" of:"dgs" suffix:"async" omit:"default" help:"dgs: masks take effect whenever they are ready, as published; such runs are not repeatable"`
 
@@ -26,7 +30,8 @@ type Options struct {
 }
 
 // Off are the options with DGS off and its defaults as published.
-var Off = Options{DGSMasks: "both", DGSEvery: 30, DGSEpsilon: 0.1, DGSFeatures: 0.85, DGSEpochs: 50, DGSLoss: 0.01,
+var Off = Options{DGSMasks: "both", DGSBy: "learned", DGSLocal: 0.1, DGSGraph: "star", DGSShare: 0.05,
+	DGSEvery: 30, DGSEpsilon: 0.1, DGSFeatures: 0.85, DGSEpochs: 50, DGSLoss: 0.01,
 	DGSMemory: "64MiB", DropFeaturesOf: "remote"}
 
 // Validate refuses settings that make no sense, by themselves or together.
@@ -38,6 +43,13 @@ func (o *Options) Validate() error {
 		return train.Mistake("--dgs-epsilon is %g; it must be from 0 to 1", o.DGSEpsilon)
 	case !(o.DGSFeatures > 0 && o.DGSFeatures <= 1):
 		return train.Mistake("--dgs-features is %g; it must be above 0, and 1 at most", o.DGSFeatures)
+	case !(o.DGSLocal > 0 && o.DGSLocal <= 1):
+		return train.Mistake("--dgs-local is %g; it must be above 0, and 1 at most", o.DGSLocal)
+	case !(o.DGSShare >= 0):
+		return train.Mistake("--dgs-share is %g; it must not be negative", o.DGSShare)
+	case o.DGS && o.DGSBy == "locality" && o.DGSMasks == "features":
+		return graph.Apart("--dgs-by locality", "--dgs-masks features", "it fetches all columns",
+			"leave out one of the two")
 	case o.DGSEpochs < 0:
 		return train.Mistake("--dgs-epochs is %d; it must not be negative", o.DGSEpochs)
 	case math.IsNaN(o.DGSLoss):
@@ -57,7 +69,7 @@ func (o *Options) MasksNodes() bool { return o.DGS && o.nodes() }
 
 // nodes and columns report which masks are learnt.
 func (o *Options) nodes() bool   { return o.DGSMasks != "features" }
-func (o *Options) columns() bool { return o.DGSMasks != "nodes" }
+func (o *Options) columns() bool { return o.DGSMasks != "nodes" && o.DGSBy != "locality" }
 
 func (o *Options) bytes() int64 {
 	bytes, _ := exchange.ParseBytes("", o.DGSMemory)

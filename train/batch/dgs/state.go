@@ -17,6 +17,7 @@ const (
 	keptVersions = "dgs.versions" // their numbers
 	keptNodes    = "dgs.nodes."   // the mask of other vertices, and masks
 	keptFetched  = "dgs.columns." // columns that are fetched
+	keptLearnt   = "dgs.learnt."  // numbers of vertices and columns that the next masks begin with
 )
 
 // Kept are the masks that batches after the last step need, also those of epochs that this run does not have: a run of
@@ -55,6 +56,10 @@ func (v *version) tensors() (list []nn.Tensor) {
 		}
 		list = append(list, nn.Tensor{Name: fmt.Sprint(keptFetched, v.number), Shape: []int{len(data)}, F64: true,
 			Data: data})
+	}
+	if theta := slices.Concat(v.theta.nodes, v.theta.columns); len(theta) > 0 {
+		list = append(list, nn.Tensor{Name: fmt.Sprint(keptLearnt, v.number), Shape: []int{len(theta)}, F64: true,
+			Data: theta})
 	}
 	return list
 }
@@ -125,6 +130,12 @@ func (g *guide) restore(list []nn.Tensor) error {
 		}
 		if v.columns != nil {
 			v.keep = store.NewColumns(v.columns, g.x.cols)
+		}
+		if theta := byName[fmt.Sprint(keptLearnt, number)]; len(theta) == len(g.remote)+g.x.cols {
+			v.theta = learnt{theta[:len(g.remote)], theta[len(g.remote):]}
+		}
+		if g.last == nil || g.last.number < number {
+			g.last = v
 		}
 		close(v.learnt)
 		if err := g.tell(g.of.Site.Ctx, number, v); err != nil {
