@@ -1,5 +1,6 @@
 # make demo    the two-minute tour, on generated data
 # make wheel   the Python package, with the program inside
+# make release binaries, wheels and packages for every system, with sums, the same bytes from the same commit
 # make test    everything a change must pass; also what CI runs
 # make race    the packages with goroutines of their own, under the race detector
 # make lint    vet, the rules of internal/lint, staticcheck and govulncheck
@@ -23,7 +24,7 @@ RACE_QUICK := ./coflow ./disk ./event
 RACE := $(RACE_QUICK) ./cluster ./collective ./exchange ./innet/... ./internal/... ./netsim/... ./sample ./serve ./store ./train ./watch \
 	./wire/...
 
-.PHONY: build static wheel demo test test-go test-race test-tools test-arm64 race lint lint-go vet lint-arm64 staticcheck \
+.PHONY: build static wheel release demo test test-go test-race test-tools test-arm64 race lint lint-go vet lint-arm64 staticcheck \
 	vulncheck fuzz walk bench bench-peers generate clean
 
 build:
@@ -39,6 +40,12 @@ wheel:
 	@mkdir -p build/dist
 	$(GO) build -trimpath -ldflags "-s -w $(LDFLAGS)" -o build/dist/starling ./cmd/starling
 	$(GO) run ./internal/release wheel -binary build/dist/starling -version "$(COMMIT)" -out build/dist
+
+# Binaries, archives, wheels, Debian packages, bills of materials and sums, for every system: VERSION=v1.2.3.
+VERSION ?= $(COMMIT)
+release:
+	rm -rf build/release && mkdir -p build/release
+	$(GO) run ./internal/release all -version "$(VERSION)" -commit "$(COMMIT)" -out build/release
 
 demo: build
 	$(BIN) demo

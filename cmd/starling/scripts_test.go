@@ -78,6 +78,7 @@ var smokes = map[string]smoke{
 	"switchgnn-figures":  {line: "--figures 18 --graphs reddit --scales reddit:0.001 --workers 8", long: true},
 	"test-arm64":         {},
 	"test-race":          {line: "./event"},
+	"test-release":       {line: help},
 	"test-tools":         {},
 	"try-cuda-faults":    {line: "work", needs: "nvidia-smi"},
 	"try-launchers":      {line: "--no-install openmpi", needs: "mpirun", long: true},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"runtime"
 
@@ -11,12 +12,22 @@ import (
 )
 
 func versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version",
 		Args:  arguments(0, 0, "no arguments"),
-		Run:   func(*cobra.Command, []string) { fmt.Fprintln(text, version()) },
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return json.NewEncoder(stdout).Encode(map[string]string{"version": run.Version(), "commit": run.Commit(),
+					"go": runtime.Version(), "system": runtime.GOOS, "arch": runtime.GOARCH})
+			}
+			fmt.Fprintln(text, version())
+			return nil
+		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object to standard output")
+	return c
 }
 
 func version() string {
