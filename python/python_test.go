@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -88,17 +89,8 @@ func tests(t *testing.T, python, file string) {
 	if python == "" {
 		python = e.python
 	}
-	c := exec.Command(python, "-W", "error::ResourceWarning", "-m", "unittest", "-v", file)
+	c := e.command(t, python, "-W", "error::ResourceWarning", "-m", "unittest", "-v", file)
 	c.Dir = "tests"
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "STARLING") && !strings.HasPrefix(v, "PYTHON") {
-			c.Env = append(c.Env, v)
-		}
-	}
-	c.Env = append(c.Env, "TMPDIR="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1", "DGLBACKEND=pytorch")
-	if python != e.python {
-		c.Env = append(c.Env, "PYTHONPATH="+e.alone)
-	}
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", file, err, out)
@@ -107,6 +99,53 @@ func tests(t *testing.T, python, file string) {
 		if why, skips := strings.CutPrefix(line, "unittest.case.SkipTest: "); skips || strings.Contains(line, " ... skipped ") {
 			t.Skip(file, ": ", cmp.Or(why, line))
 		}
+	}
+}
+
+// command runs a Python with the package of the wheel, temporary files of its own, and nothing of ours in its
+// environment.
+func (e environment) command(t *testing.T, python string, args ...string) *exec.Cmd {
+	c := exec.Command(python, args...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "STARLING") && !strings.HasPrefix(v, "PYTHON") {
+			c.Env = append(c.Env, v)
+		}
+	}
+	c.Env = append(c.Env, "TMPDIR="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1", "DGLBACKEND=pytorch",
+		"XDG_CACHE_HOME="+t.TempDir())
+	if python != e.python {
+		c.Env = append(c.Env, "PYTHONPATH="+e.alone)
+	}
+	return c
+}
+
+// TestPages runs the Python of the pages about the package, in a folder of its own.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	for page, needs := range map[string]string{"install": "", "from-pyg": "pyg", "from-dgl": "dgl"} {
+		t.Run(page, func(t *testing.T) {
+			e := installed(t)
+			python := e.python
+			if needs != "" {
+				python = with(t, "STARLING_"+strings.ToUpper(needs), "peers/"+needs)
+			}
+			text, err := os.ReadFile("../docs/" + page + ".md")
+			if err != nil {
+				t.Fatal(err)
+			}
+			code := ""
+			for _, block := range regexp.MustCompile("(?s)```python\n(.*?)```").FindAllSubmatch(text, -1) {
+				code += string(block[1])
+			}
+			if code == "" {
+				t.Fatal("no Python on the page")
+			}
+			c := e.command(t, python, "-c", code)
+			c.Dir = t.TempDir()
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
 
@@ -186,6 +225,9 @@ func TestOptions(t *testing.T) {
 
 // TestTrain trains on arrays in an environment that has nothing but numpy.
 func TestTrain(t *testing.T) { t.Parallel(); tests(t, "", "test_train.py") }
+
+// TestMisuse gives the package what it cannot train on, a full disk, and several processes at once.
+func TestMisuse(t *testing.T) { t.Parallel(); tests(t, "", "test_misuse.py") }
 
 // TestStops ends Python, or what it starts, in every way: no process and no folder is left.
 func TestStops(t *testing.T) { t.Parallel(); tests(t, "", "test_stops.py") }

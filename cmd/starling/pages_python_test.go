@@ -13,7 +13,8 @@ import (
 
 // pythonRun are the pages whose Python a test runs, by that test.
 var pythonRun = map[string]string{"docs/export.md": "TestExportsInPyG", "docs/data.md": "TestFoldersInPyG",
-	"docs/typed-graphs.md": "TestTypedExportsInPyG"}
+	"docs/typed-graphs.md": "TestTypedExportsInPyG", "docs/install.md": "TestPages", "docs/from-pyg.md": "TestPages",
+	"docs/from-dgl.md": "TestPages"}
 
 // TestPagesPython: Python on a page is Python, and a test runs it.
 func TestPagesPython(t *testing.T) {

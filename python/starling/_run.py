@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
@@ -213,6 +211,8 @@ class Server:
 
     def ask(self, path: str, **body: Any) -> Any:
         """One request: server.ask("predict", vertices=[0, 1])."""
+        import urllib.error
+        import urllib.request
         request = urllib.request.Request(f"{self.url}/{path.lstrip('/')}", json.dumps(body).encode())
         try:
             with urllib.request.urlopen(request, timeout=60) as reply:
