@@ -359,9 +359,6 @@ func TestRun(t *testing.T) {
 		if report.EdgeCut != cut || report.CommVolume != volume || !report.Verified || len(report.Compared) != 5 {
 			t.Fatalf("%+v, counted %d %d", report, cut, volume)
 		}
-		if page := report.HTML(); len(page) < 1000 {
-			t.Fatal("no page")
-		}
 	})
 }
 

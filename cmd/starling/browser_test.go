@@ -278,8 +278,8 @@ func TestPageContents(t *testing.T) {
 	}
 	works(t, dir, "partition", "graph", "--parts", "64", "--method", "hash", "--html", "parts.html")
 	page = readFile(t, dir, "parts.html")
-	for _, want := range []string{"<th>56</th>", `class="scale"`, "prefers-color-scheme:dark){.shade", "Not compared",
-		"<li>multilevel"} {
+	for _, want := range []string{`viewBox="0 0 64 64"`, `class="shade"`, `class="meter"`, "Not compared", "<li>multilevel",
+		">63</td>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of partition has no %s", want)
 		}

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -9,7 +10,7 @@ import (
 type Heat struct {
 	Caption, Down, Across string
 	Scale                 string // what the darkest is
-	Unit                  string // how numbers are shown under the pointer: bytes or seconds
+	Unit                  string // how numbers are shown under the pointer: bytes, seconds or rows
 	Size                  int
 	Shades                []Shade
 	Values                string // row by row
@@ -25,6 +26,16 @@ const shades = 10
 
 // NewHeat draws rows of numbers; nil: all are 0. text is how a number is written.
 func NewHeat(caption, down, across, unit string, rows [][]float64, text func(float64) string) *Heat {
+	return newHeat(caption, down, across, unit, rows, text, func(share float64) float64 { return share })
+}
+
+// NewRootHeat shades by the root of numbers, so that small ones are visible.
+func NewRootHeat(caption, down, across, unit string, rows [][]float64, text func(float64) string) *Heat {
+	return newHeat(caption, down, across, unit, rows, text, math.Sqrt)
+}
+
+func newHeat(caption, down, across, unit string, rows [][]float64, text func(float64) string,
+	scale func(share float64) float64) *Heat {
 	h := &Heat{Caption: caption, Down: down, Across: across, Unit: unit, Size: len(rows)}
 	most := 0.0
 	for _, row := range rows {
@@ -40,7 +51,7 @@ func NewHeat(caption, down, across, unit string, rows [][]float64, text func(flo
 	var values []string
 	for y, row := range rows {
 		for x, v := range row {
-			if shade := int(shades*v/most + 0.999); shade > 0 {
+			if shade := int(shades*scale(v/most) + 0.999); shade > 0 {
 				fmt.Fprintf(&cells[shade], "M%d %dh1v1h-1z", x, y)
 			}
 			values = append(values, compact(v))

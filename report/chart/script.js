@@ -73,7 +73,7 @@
     const x = Math.floor(across(e, svg) * n), y = Math.min(n - 1, Math.max(0, Math.floor((e.clientY - r.top) / r.height * n)));
     const v = +list(svg, "v")[y * n + x], unit = svg.closest("[data-unit]").dataset.unit;
     return svg.dataset.down + " " + y + ", " + svg.dataset.across + " " + x + "\n" +
-      (unit === "bytes" ? bytes(v) : v.toFixed(2) + " s");
+      (unit === "bytes" ? bytes(v) : unit === "rows" ? v.toLocaleString("en") + " rows" : v.toFixed(2) + " s");
   };
 
   document.addEventListener("pointermove", e => {
