@@ -53,6 +53,9 @@ func NewRelationLinks(dev tensor.Device, data *graph.Dataset, opt Options, event
 	if events == nil {
 		events = event.All()
 	}
+	if err := data.Graph.CheckLocal(); err != nil {
+		return nil, err
+	}
 	r, err := newRelations(data.Meta.Schema, &opt)
 	if err != nil {
 		return nil, err

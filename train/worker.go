@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"starling/event"
+	"starling/graph"
 	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
@@ -139,6 +140,8 @@ func (s *Site) check() error {
 			"the dataset again", part.Dir, part.In.EdgeDim, s.Opt.Model.EdgeDim)
 	case part.Book.Train == 0 && s.Opt.Pairs == nil:
 		return fmt.Errorf("partition of %s: no part has a training vertex", part.Book.Dataset)
+	case s.Opt.Batches == nil || s.Opt.Model.Attends(): // edges are numbered, and turned around
+		return graph.InFile(part.Dir, part.In.CheckLocal())
 	}
 	return nil
 }
