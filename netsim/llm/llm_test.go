@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"starling/netsim"
@@ -272,7 +273,7 @@ func TestPacketLevel(t *testing.T) {
 
 // A transfer in pieces ends once, with its last piece: not before its bytes have passed the link.
 func TestPieces(t *testing.T) {
-	o := options(t, "gpt3-13b", 16, "bytescheduler")
+	o := options(t, "gpt3-13b", 16, "lina")
 	o.Policy.turn = func(*run, traits) int { return 0 }
 	o.Piece = 1 << 20
 	n, err := netsim.New(netsim.DefaultTopology(), "flow")
@@ -291,6 +292,43 @@ func TestPieces(t *testing.T) {
 		if least := float64(8*bytes) / float64(n.Topology().Rate); ended != 1 || took < least {
 			t.Errorf("%d bytes end %d times, in %g s, want at least %g", bytes, ended, took, least)
 		}
+	}
+}
+
+// With a credit a host has that number of pieces in the network and no more, and what waits leaves by its layer, the
+// lowest first, after what is there already.
+func TestCredit(t *testing.T) {
+	o := options(t, "gpt3-13b", 16, "bytescheduler")
+	o.Piece, o.Policy.credit = 1<<20, 2
+	n, err := netsim.New(netsim.DefaultTopology(), "flow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{Options: &o, net: n, hosts: make([]host, n.Hosts())}
+	var order []int
+	most := 0
+	for _, layer := range []int{5, 3, 1, 3} {
+		r.start(traits{kind: scatter, layer: layer}, []flow{{from: 0, to: 1, bytes: 5 << 19}}, func() {
+			order = append(order, layer)
+		})
+		most = max(most, len(r.hosts[0].active))
+	}
+	if got := r.hosts[0].waiting[0].rest; got != 1<<19 || most != 2 {
+		t.Errorf("%d bytes of the first transfer wait, with %d pieces in the network", got, most)
+	}
+	for n.Step() {
+		most = max(most, len(r.hosts[0].active))
+	}
+	if want := []int{1, 3, 3, 5}; !slices.Equal(order, want) || most != 2 {
+		t.Errorf("layers end in the order %v, want %v; %d pieces at once", order, want, most)
+	}
+	began, bytes := n.Now(), int64(64<<20)
+	r.start(traits{kind: gather}, []flow{{from: 0, to: 1, bytes: bytes}}, func() {})
+	for n.Step() {
+	}
+	least := float64(8*bytes) / float64(n.Topology().Rate)
+	if took := (n.Now() - began).Seconds(); took < least || took > 1.2*least {
+		t.Errorf("%d bytes take %g s, the link alone %g", bytes, took, least)
 	}
 }
 

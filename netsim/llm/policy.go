@@ -41,6 +41,8 @@ type Policy struct {
 	urgency func(r *run, t traits) uint8
 	// turn is a transfer's place at its host, the lower the earlier; -1: it neither waits nor is waited for.
 	turn func(r *run, t traits) int
+	// credit is how many pieces a host has in the network at most, whatever their turns; 0: any number, of one turn.
+	credit int
 	// matchings: an all-to-all goes in sub-phases without two flows to one receiver.
 	matchings bool
 }
@@ -53,8 +55,8 @@ func Policies() []Policy {
 		{Name: "pp-first", Paper: "table 5.2", urgency: first(pipeline)},
 		{Name: "ep-first", Paper: "table 5.2", urgency: first(expert)},
 		{Name: "lina", Paper: "Lina (ATC 2023): hosts let EP pass DP in the backward pass", turn: linaTurn},
-		{Name: "bytescheduler", Paper: "ByteScheduler (SOSP 2019): hosts send DP of lower layers first, in pieces",
-			turn: byteTurn},
+		{Name: "bytescheduler", Paper: "ByteScheduler (SOSP 2019): hosts send DP of lower layers first, in pieces, " +
+			"a credit of them at once", turn: byteTurn, credit: byteCredit},
 		{Name: "hermod", Paper: "Hermod: order by factors, matchings", urgency: hermodUrgency, matchings: true},
 		{Name: "hermod-order", Paper: "Hermod without matchings (figure 5.11)", urgency: hermodUrgency},
 		{Name: "hermod-matchings", Paper: "Hermod's matchings alone", matchings: true},
@@ -100,6 +102,10 @@ func linaTurn(_ *run, t traits) int {
 	}
 	return -1
 }
+
+// byteCredit is ByteScheduler's credit, in pieces: what is in the network already cannot be overtaken, and less would
+// leave links idle between pieces.
+const byteCredit = 4
 
 func byteTurn(_ *run, t traits) int {
 	if t.kind == scatter || t.kind == gather {

@@ -56,7 +56,7 @@ func (r *run) submit(g *group, f flow) {
 		return
 	}
 	h := &r.hosts[f.from]
-	h.waiting = append(h.waiting, &queued{g, f, f.bytes, turn})
+	h.waiting = append(h.waiting, &queued{group: g, flow: f, rest: f.bytes, turn: turn})
 	r.release(h)
 }
 
@@ -87,12 +87,17 @@ type host struct {
 type queued struct {
 	*group
 	flow
-	rest int64
-	turn int
+	rest  int64
+	turn  int
+	under int // pieces under way, with a credit
 }
 
 // release hands the network a piece of every transfer that nothing more urgent is before.
 func (r *run) release(h *host) {
+	if r.Policy.credit > 0 {
+		r.spend(h)
+		return
+	}
 	first := int(^uint(0) >> 1)
 	for _, t := range h.active {
 		first = min(first, t)
@@ -109,6 +114,34 @@ func (r *run) release(h *host) {
 		r.piece(h, q)
 	}
 	h.waiting = still
+}
+
+// spend hands the network pieces of what is most urgent, the oldest first, as long as there is credit. A piece that has
+// arrived gives its credit back.
+func (r *run) spend(h *host) {
+	for len(h.active) < r.Policy.credit && len(h.waiting) > 0 {
+		at := 0
+		for i, q := range h.waiting {
+			if q.turn < h.waiting[at].turn {
+				at = i
+			}
+		}
+		q := h.waiting[at]
+		bytes := min(q.rest, r.Piece)
+		if q.rest -= bytes; q.rest == 0 {
+			h.waiting = append(h.waiting[:at:at], h.waiting[at+1:]...)
+		}
+		h.active = append(h.active, q.turn)
+		q.under++
+		r.transmit(q.group, &q.flow, bytes, func() {
+			h.active = h.active[1:] // turns do not matter here
+			q.under--
+			r.spend(h)
+			if q.rest == 0 && q.under == 0 {
+				r.end(q.group, &q.flow)
+			}
+		})
+	}
 }
 
 func (r *run) piece(h *host, q *queued) {
