@@ -333,8 +333,8 @@ func (h *switchHost) poll() {
 	})
 }
 
-// Passes is how many packets, recirculated ones each time, have gone through the pipelines of all switches, and how long
-// the busiest was at work.
+// Passes is how many packets, recirculated ones each time, have gone through the pipelines of all switches, and how
+// long the busiest was at work.
 func (h *switchHost) Passes() (passes int64, busiest time.Duration) {
 	for _, p := range h.a.switches {
 		passes, busiest = passes+p.passes, max(busiest, p.busy.Duration())

@@ -73,7 +73,8 @@ func takes(t *testing.T, neighbours [][]uint32, order []uint32, passes float64) 
 	for _, list := range neighbours {
 		edges += len(list)
 	}
-	if p := a.switches[0]; passes > 0 && (p.passes != int64(edges) || p.busy != Time(float64(edges)/passes*float64(Second))) {
+	took := Time(float64(edges) / passes * float64(Second))
+	if p := a.switches[0]; passes > 0 && (p.passes != int64(edges) || p.busy != took) {
 		t.Errorf("%d passes and %v for %d edges", p.passes, p.busy, edges)
 	}
 	return n.Now()

@@ -62,7 +62,7 @@ func TestEveryCaseHasThemAll(t *testing.T) {
 	settings := map[string][]string{}
 	for _, r := range simulate(t, 100, Names()...) {
 		settings[r.Case+" "+r.Setting] = append(settings[r.Case+" "+r.Setting], r.Policy)
-		if r.Policy != "leo" && r.LEOOver == 0 && r.Value > 0 || r.Policy != "leo-queue" && r.QueueOver == 0 && r.Value > 0 {
+		if r.Value > 0 && (r.Policy != "leo" && r.LEOOver == 0 || r.Policy != "leo-queue" && r.QueueOver == 0) {
 			t.Errorf("%s, %s: over %s stand %v and %v", r.Case, r.Setting, r.Policy, r.LEOOver, r.QueueOver)
 		}
 	}
@@ -96,7 +96,7 @@ func TestCaseStudies(t *testing.T) {
 	above("read-4KB, 3 cores", "cpu", "solar", "ipipe", "leo-queue")
 	above("64 MiB", "open-mpi", "nccl", "leo-queue")
 	above("4 KiB", "nccl", "leo-queue")
-	for _, setting := range []string{"YCSB-C, median", "8 cores", "read-64KB, 3 cores", "64 MiB"} { // and the paper's own
+	for _, setting := range []string{"YCSB-C, median", "8 cores", "read-64KB, 3 cores", "64 MiB"} { // and the paper's
 		if v := values(rows, setting); v["leo"] < 1.03*max(v["greedy-e2e"], v["greedy-host"], v["leo-streak"]) {
 			t.Errorf("%s: %v", setting, v)
 		}

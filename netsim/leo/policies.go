@@ -61,7 +61,7 @@ var (
 )
 
 // beside are policies of every case, behind the systems that the paper has there. The optimum knows when requests come,
-// which nobody does where the next one begins when another ends.
+// which is not known where the next one begins when another ends.
 func beside(systems ...maker) []maker {
 	return append(systems, roundRobin, greedyE2E, greedyHost, leoStreak, leo, leoQueue)
 }

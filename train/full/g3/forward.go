@@ -187,7 +187,7 @@ func (g *g3) turn(c chunk) int {
 	return c.number*n + (c.peer-g.W.End.Rank()+n)%n
 }
 
-// firstTurn is that of a range of chunks.
+// firstTurn is the first turn of a range of chunks.
 func (g *g3) firstTurn(list []chunk, chunks [2]int) int {
 	first := g.turn(list[chunks[0]])
 	for _, c := range list[chunks[0]:chunks[1]] {

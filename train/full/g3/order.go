@@ -190,7 +190,8 @@ func byNumber(chunks []chunk, rows []int) ([]chunk, []int) {
 // joined are ranges of chunks that follow each other, wait for the same bins, and have no more than some rows in all.
 func joined(chunks []chunk, waits [][]int, rows int) (ranges [][2]int) {
 	for i, k := range chunks {
-		if last := len(ranges) - 1; i > 0 && k.hi-chunks[ranges[last][0]].lo <= rows && slices.Equal(waits[i], waits[i-1]) {
+		last := len(ranges) - 1
+		if i > 0 && k.hi-chunks[ranges[last][0]].lo <= rows && slices.Equal(waits[i], waits[i-1]) {
 			ranges[last][1] = i + 1
 			continue
 		}
