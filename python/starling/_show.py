@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,11 +23,15 @@ class Progress:
         self._bar: Any = None
         self._make: Any = None
         if wanted or (wanted is None and (sys.stderr.isatty() or notebook())):
+            import warnings
             try:
-                from tqdm.auto import tqdm
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that ipywidgets would draw a nicer one
+                    from tqdm.auto import tqdm
             except ImportError:
                 return
-            self._make = tqdm
+            # notebooks show stderr as if it were an error
+            self._make = functools.partial(tqdm, file=sys.stdout) if notebook() else tqdm
 
     def on(self, event: Mapping[str, Any]) -> None:
         """Follows the events of a run."""
@@ -54,7 +59,7 @@ def chart(history: Mapping[str, Sequence[float]], metric: str) -> str:
         if name in history]
     if of:
         drawn.append(_curve(metric.replace("_", " "), of))
-    return "".join(drawn)
+    return f'<div style="display:flex;flex-wrap:wrap">{"".join(drawn)}</div>'
 
 
 def _curve(title: str, lines: list[tuple[str, Sequence[float], str]]) -> str:
