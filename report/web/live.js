@@ -7,8 +7,7 @@
   const at = path => path + (token ? "?token=" + encodeURIComponent(token) : "");
   save.href = at("save");
 
-  const take = ({id, html, version: v}) => {
-    version = v;
+  const take = ({id, html}) => {
     const panel = document.getElementById(id);
     if (!panel) return location.reload(); // another run has joined
     const open = [...panel.querySelectorAll("details")].map(d => d.open);
@@ -37,6 +36,7 @@
     const stream = new EventSource(at("stream") + (token ? "&" : "?") + "since=" + version);
     stream.addEventListener("open", () => { state.textContent = ""; pause = 1000; });
     stream.addEventListener("panel", e => take(JSON.parse(e.data)));
+    stream.addEventListener("version", e => { version = +e.data; });
     stream.addEventListener("over", async () => {
       over = true;
       await keep(); // the server waits for as long as the stream is open

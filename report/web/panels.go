@@ -25,6 +25,7 @@ type panel struct {
 	ID      string
 	HTML    template.HTML
 	version uint64
+	event   []byte // that shows it
 }
 
 // drawn are the panels of runs, in the order of the page.

@@ -70,8 +70,8 @@ const (
 	// mostHappenings are kept, the newest; longestText is how much of each.
 	mostHappenings = 300
 	longestText    = 600
-	// mostWorkers bounds what a file may claim.
-	mostWorkers = 4096
+	// mostWorkers bounds what a file may claim, and mostTraffic the kinds, layers and links of a worker.
+	mostWorkers, mostTraffic = 4096, 512
 )
 
 // NewRun is a run that has not begun. name tells it from others on a page.
@@ -198,6 +198,10 @@ func (s *state) train(e event.Epoch, at float64) {
 
 // happens notes what happened.
 func (s *state) happens(at float64, kind, text string) {
+	const runeBytes = 4
+	if len(text) > runeBytes*longestText {
+		text = text[:runeBytes*longestText]
+	}
 	if r := []rune(text); len(r) > longestText {
 		text = string(r[:longestText]) + "…"
 	}
@@ -275,6 +279,9 @@ func (r *rank) totals() totals {
 func (t *totals) add(x event.Traffic) {
 	key := event.Traffic{Kind: x.Kind, Layer: x.Layer, Link: x.Link}
 	y := t.traffic[key]
-	key.Planned, key.Counted = y.Planned+x.Planned, y.Counted+x.Counted
-	t.traffic[event.Traffic{Kind: x.Kind, Layer: x.Layer, Link: x.Link}] = key
+	if _, known := t.traffic[key]; !known && len(t.traffic) >= mostTraffic {
+		return
+	}
+	t.traffic[key] = event.Traffic{Kind: x.Kind, Layer: x.Layer, Link: x.Link, Planned: y.Planned + x.Planned,
+		Counted: y.Counted + x.Counted}
 }

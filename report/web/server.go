@@ -40,12 +40,13 @@ type Server struct {
 	// Addr is where it listens, and Link the page's, with the token.
 	Addr, Link string
 
-	runs   []*Run
-	token  string // "": none
-	server *http.Server
-	served chan struct{}
-	drawn  chan struct{} // closed when nothing is drawn any more
-	stop   context.CancelFunc
+	runs     []*Run
+	token    string        // "": none
+	patience time.Duration // with a browser that does not read
+	server   *http.Server
+	served   chan struct{}
+	drawn    chan struct{} // closed when nothing is drawn any more
+	stop     context.CancelFunc
 
 	drawing sync.Mutex // one draws
 	mu      struct {
@@ -71,8 +72,8 @@ func Listen(addr, token string, runs ...*Run) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: l.Addr().String(), runs: runs, token: token, served: make(chan struct{}),
-		drawn: make(chan struct{})}
+	s := &Server{Addr: l.Addr().String(), runs: runs, token: token, patience: writeTime,
+		served: make(chan struct{}), drawn: make(chan struct{})}
 	s.Link = "http://" + s.Addr + "/"
 	if token != "" {
 		s.Link += "?token=" + url.QueryEscape(token)
@@ -143,14 +144,18 @@ func (s *Server) refresh(fresh time.Duration) {
 	}
 	list := drawn(s.states())
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mu.version++
+	before, version := s.mu.panels, s.mu.version+1
+	s.mu.Unlock()
 	for i := range list {
-		list[i].version = s.mu.version
-		if i < len(s.mu.panels) && s.mu.panels[i].HTML == list[i].HTML {
-			list[i].version = s.mu.panels[i].version
+		if p := &list[i]; i < len(before) && before[i].HTML == p.HTML {
+			*p = before[i]
+		} else {
+			p.version, p.event = version, p.encode()
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.version = version
 	s.mu.panels, s.mu.at = list, time.Now()
 	s.signal()
 }
@@ -173,7 +178,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.patience))
 	switch {
 	case !s.authorised(r):
 		http.Error(w, "the page needs the token of its link: open the link that the run has shown",
@@ -252,22 +257,26 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	out.SetReadDeadline(time.Time{}) // it sends nothing
-	send := func(text string) bool {
-		out.SetWriteDeadline(time.Now().Add(writeTime))
-		_, err := w.Write([]byte(text))
-		return err == nil
+	send := func(texts ...[]byte) bool {
+		for _, text := range texts {
+			out.SetWriteDeadline(time.Now().Add(s.patience))
+			if _, err := w.Write(text); err != nil {
+				return false
+			}
+		}
+		return true
 	}
-	send("retry: 2000\n\n")
+	send([]byte("retry: 2000\n\n"))
 	sign := time.NewTicker(signEvery)
 	defer sign.Stop()
 	for {
-		text, version, over := s.news(since)
-		if text != "" && !send(text) || out.Flush() != nil {
+		texts, version, over := s.news(since)
+		if !send(texts...) || out.Flush() != nil {
 			return
 		}
 		since = version
 		if over {
-			if send("event: over\ndata: {}\n\n") && out.Flush() == nil {
+			if send([]byte("event: over\ndata: {}\n\n")) && out.Flush() == nil {
 				wait(x.gone, lastTime, r.Context())
 			}
 			return
@@ -277,7 +286,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-x.signal:
 		case <-sign.C:
-			if !send(": still here\n\n") {
+			if !send([]byte(": still here\n\n")) {
 				return
 			}
 		}
@@ -292,28 +301,34 @@ func wait(c <-chan struct{}, most time.Duration, ctx context.Context) {
 	}
 }
 
-// news are the panels that are newer than a version, as events.
-func (s *Server) news(since uint64) (text string, version uint64, over bool) {
+// news are the panels that are newer than a version, as events, and the version that they bring a browser to.
+func (s *Server) news(since uint64) (texts [][]byte, version uint64, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if since > s.mu.version { // of a server that was here before
 		since = 0
 	}
-	var b []byte
 	for _, p := range s.mu.panels {
-		if p.version <= since {
-			continue
-		}
-		data, err := json.Marshal(struct {
-			ID      string `json:"id"`
-			HTML    string `json:"html"`
-			Version uint64 `json:"version"`
-		}{p.ID, string(p.HTML), s.mu.version})
-		if err == nil {
-			b = append(append(append(b, "event: panel\ndata: "...), data...), "\n\n"...)
+		if p.version > since {
+			texts = append(texts, p.event)
 		}
 	}
-	return string(b), s.mu.version, s.mu.over
+	if len(texts) > 0 {
+		texts = append(texts, fmt.Appendf(nil, "event: version\ndata: %d\n\n", s.mu.version))
+	}
+	return texts, s.mu.version, s.mu.over
+}
+
+// encode is the event that shows the panel, made once for all browsers.
+func (p *panel) encode() []byte {
+	data, err := json.Marshal(struct {
+		ID   string `json:"id"`
+		HTML string `json:"html"`
+	}{p.ID, string(p.HTML)})
+	if err != nil {
+		panic(err) // two strings
+	}
+	return slices.Concat([]byte("event: panel\ndata: "), data, []byte("\n\n"))
 }
 
 func (s *Server) enter() *stream {
