@@ -77,8 +77,8 @@ func (r *Partition) traffic() *chart.Heat {
 			rows[p] = append(rows[p], float64(n))
 		}
 	}
-	return chart.NewRootHeat("Rows that the part on the left needs from the part below, in each layer", "part", "from part",
-		"rows", rows, func(x float64) string { return event.Counted(int64(x), "row") })
+	return chart.NewRootHeat("Rows that the part on the left needs from the part below, in each layer", "part",
+		"from part", "rows", rows, func(x float64) string { return event.Counted(int64(x), "row") })
 }
 
 // parts are the sizes of parts, with bars relative to the largest.
@@ -115,8 +115,8 @@ func (r *Partition) others() *chart.Table {
 	if len(r.Compared) == 0 {
 		return nil
 	}
-	t := &chart.Table{Heads: append([]string{"method", "edge cut", "volume", "remote max/min", "sent per epoch", "found in"},
-		r.Constraints()...)}
+	heads := []string{"method", "edge cut", "volume", "remote max/min", "sent per epoch", "found in"}
+	t := &chart.Table{Heads: append(heads, r.Constraints()...)}
 	for _, c := range r.Compared {
 		cells := []chart.Cell{chart.Text(c.Method), chart.Of(float64(c.EdgeCut), event.Count(c.EdgeCut)),
 			chart.Of(float64(c.CommVolume), event.Count(c.CommVolume)),

@@ -16,7 +16,8 @@ import (
 // manyEdges is a graph of n edges, whose sources no memory is taken for.
 func manyEdges(t *testing.T, n int64) *graph.CSR {
 	t.Helper()
-	b, err := syscall.Mmap(-1, 0, int(4*n), syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
+	flags := syscall.MAP_ANON | syscall.MAP_PRIVATE | syscall.MAP_NORESERVE
+	b, err := syscall.Mmap(-1, 0, int(4*n), syscall.PROT_NONE, flags)
 	if err != nil {
 		t.Skipf("no address space for %d bytes: %v", 4*n, err)
 	}
@@ -24,8 +25,8 @@ func manyEdges(t *testing.T, n int64) *graph.CSR {
 	return &graph.CSR{Indptr: []int64{0, n}, Indices: unsafe.Slice((*uint32)(unsafe.Pointer(&b[0])), n)}
 }
 
-// TestPartsOfTooManyEdges: a worker's numbers of edges have 32 bits, and would wrap around: a part of more is refused, also
-// in a dry run. Batches number the edges of blocks alone.
+// TestPartsOfTooManyEdges: a worker's numbers of edges have 32 bits, and would wrap around: a part of more is refused,
+// also in a dry run. Batches number the edges of blocks alone.
 func TestPartsOfTooManyEdges(t *testing.T) {
 	ends := wire.NewGroup(1, wire.DefaultOptions())
 	defer ends[0].Close()

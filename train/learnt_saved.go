@@ -113,7 +113,8 @@ func (l *Learnt) rowsOf(i int, saved []nn.Tensor) ([]int, error) {
 	return rows, err
 }
 
-// RowsAt are where the rows of vertices are among saved ones, whose vertices a tensor has; nil: there is no such tensor.
+// RowsAt are where the rows of vertices are among saved ones, whose vertices a tensor has; nil: there is no such
+// tensor.
 func RowsAt(saved []nn.Tensor, name string, vertices []uint32) ([]int, error) {
 	i := slices.IndexFunc(saved, func(t nn.Tensor) bool { return t.Name == name })
 	if i < 0 {

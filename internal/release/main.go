@@ -4,7 +4,8 @@
 //	go run ./internal/release all -version v1.2.3 -commit 0123456789ab -out build/release
 //	go run ./internal/release options -binary bin/starling
 //
-// The second builds and packs everything of a release. The last writes the types of the Python package's options, from the flags of the program.
+// The second builds and packs everything of a release. The last writes the types of the Python package's options, from
+// the flags of the program.
 // The same binary and files always give the same bytes: names are sorted, times are fixed.
 package main
 

@@ -76,7 +76,8 @@ Words = Union[str, Sequence[str]]
 		}
 		fmt.Fprintf(&b, "\n\nclass %s(%s, total=False):\n    \"\"\"%s\"\"\"\n\n", one.class, base, one.about)
 		for _, f := range root.Commands[i].Flags {
-			if slices.Contains(ofPackage, f.Name) || one.base != "" && f.Topic != "" || f.Name == "out" || one.command == "partition" && (f.Name == "parts" || f.Name == "method") {
+			if slices.Contains(ofPackage, f.Name) || one.base != "" && f.Topic != "" || f.Name == "out" ||
+				one.command == "partition" && (f.Name == "parts" || f.Name == "method") {
 				continue
 			}
 			if slices.Contains(written[one.base], f.Name) {

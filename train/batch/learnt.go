@@ -97,7 +97,8 @@ func (l *learnt) Begin(f *train.Loop) {
 	l.loop = f
 	kept := map[string][]float64{learntFirst: nil, learntSecond: nil, learntSteps: {0}}
 	if s := f.Opt.Resume; s != nil {
-		at, err := train.RowsAt(s.Caches, learntRows, l.vertices()) // nil: of a version that kept those of this worker alone
+		// nil: the checkpoint is of a version that kept those of this worker alone
+		at, err := train.RowsAt(s.Caches, learntRows, l.vertices())
 		for _, t := range s.Caches {
 			switch {
 			case t.Name == learntSteps:

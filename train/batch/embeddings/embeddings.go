@@ -112,8 +112,8 @@ func (e *embeddings) restore(list []nn.Tensor) error {
 		}
 	}
 	if len(kept[keptSteps]) == 0 {
-		return train.Mistake("the checkpoint has no embeddings of this worker: one of an earlier version goes on with the " +
-			"same partition and workers")
+		return train.Mistake("the checkpoint has no embeddings of this worker: one of an earlier version goes on with " +
+			"the same partition and workers")
 	}
 	if best, ok := kept[keptBest]; ok {
 		e.best = e.Bytes(best)
@@ -327,8 +327,9 @@ func (e *embeddings) Rank(f *train.Loop, r *train.Result, inner func() error) er
 	if mine == nil {
 		mine = e.OwnRows()
 	}
-	r.LearntRows = []nn.Tensor{{Name: Table, Shape: []int{len(e.ids()), e.Dim}, F64: e.Size == 8, Data: e.Numbers(mine)},
-		nn.PlacesOf(Table, e.ids())}
+	ids := e.ids()
+	r.LearntRows = []nn.Tensor{{Name: Table, Shape: []int{len(ids), e.Dim}, F64: e.Size == 8, Data: e.Numbers(mine)},
+		nn.PlacesOf(Table, ids)}
 	if inner == nil {
 		return nil
 	}

@@ -246,8 +246,8 @@ func (s *strategy) Finish() error {
 			"%d again; %s", event.Counted(n.Sums, "sum"), n.Raw, n.Pulls, event.Counted(n.Rows, "row"), n.Resends,
 			event.Counted(n.Marks, "congestion mark"))
 		s.w.Note("worker 0 was in %s for %v: %v until it had its sums, %v at barriers%s",
-			event.Counted(n.Rounds, "round"), (n.Moving + n.Barriers).Round(time.Microsecond), n.Moving.Round(time.Microsecond),
-			n.Barriers.Round(time.Microsecond), s.passes())
+			event.Counted(n.Rounds, "round"), (n.Moving + n.Barriers).Round(time.Microsecond),
+			n.Moving.Round(time.Microsecond), n.Barriers.Round(time.Microsecond), s.passes())
 	}
 	s.close()
 	return err
