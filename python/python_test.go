@@ -200,6 +200,15 @@ func TestDGL(t *testing.T) {
 	tests(t, with(t, "STARLING_DGL", "peers/dgl"), "test_dgl.py")
 }
 
+// TestEstimators holds the estimators to the rules of scikit-learn, by its own checks where they need no rows.
+func TestEstimators(t *testing.T) {
+	t.Parallel()
+	tests(t, with(t, "", "python-tools"), "test_estimators.py")
+}
+
+// TestKernel interrupts and restarts the kernel of a notebook that trains: no process is left.
+func TestKernel(t *testing.T) { t.Parallel(); tests(t, with(t, "", "python-tools"), "test_kernel.py") }
+
 // TestFrames trains on tables of pandas and polars.
 func TestFrames(t *testing.T) { t.Parallel(); tests(t, with(t, "", "python-tools"), "test_frames.py") }
 

@@ -30,6 +30,9 @@ class Dataset:
     def __repr__(self) -> str:
         return f"starling.Dataset({self.path!r})"
 
+    def __reduce__(self) -> tuple[type[Dataset], tuple[Any, ...], dict[str, Any]]:
+        return Dataset, (self.path, None, self.torch), {"rows": self.rows}  # whoever unpickles it does not own the folder
+
     @property
     def meta(self) -> dict[str, Any]:
         """What meta.json says: sizes, task, classes, types."""
@@ -56,9 +59,11 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def as_array(value: Any) -> Array:
+def as_array(value: Any, where: str = "data") -> Array:
     """Any array; a tensor that a GPU has is copied."""
     if is_tensor(value):
+        if value.is_meta:
+            raise mistake(where, "a tensor without values, on torch's device meta", "one that has them")
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":  # numpy has no such type: its bits
             return np.asarray(value.view(sys.modules["torch"].int16).numpy().view(np.uint16))
@@ -80,7 +85,7 @@ def features(x: Any, where: str = "x") -> Any:
         _check_numbers(x.data, where)
         return x
     half = is_tensor(x) and str(x.dtype) == "torch.bfloat16"
-    a = as_array(x)
+    a = as_array(x, where)
     if a.ndim != 2 or a.shape[1] == 0:
         raise mistake(where, f"shape {a.shape}", "(vertices, features)", "x.reshape(-1, 1) makes a column of numbers"
                       if a.ndim == 1 else "")
@@ -106,7 +111,7 @@ def _check_numbers(a: Array, where: str) -> None:
 
 def edges(edge_index: Any, sources: int | None, targets: int | None, where: str = "edge_index") -> tuple[Array, Array]:
     """Sources and targets; None: as many vertices as they name."""
-    a = as_array(edge_index)
+    a = as_array(edge_index, where)
     if a.ndim != 2 or a.shape[0] != 2:
         fix = "transpose it" if a.ndim == 2 and a.shape[1] == 2 else ""
         raise mistake(where, f"shape {a.shape}", "(2, edges): sources above targets", fix)
@@ -157,7 +162,7 @@ def from_arrays(edge_index: Any, x: Any = None, y: Any = None, *, train: Any = N
 def write_targets(folder: str, y: Any, given: Mapping[str, Any], count: int, suffix: str, regression: bool,
                   where: str = "y", first: int = 0) -> dict[str, Any]:
     """Writes labels and splits of one type of vertices."""
-    array = as_array(y)
+    array = as_array(y, where)
     if len(array) != count:
         raise mistake(where, f"{len(array):,} labels", f"{count:,}, one for each vertex")
     stored, names = _folder.labels(array, where, regression)
@@ -175,7 +180,7 @@ def write_targets(folder: str, y: Any, given: Mapping[str, Any], count: int, suf
 
 
 def by_edge(value: Any, count: int, where: str) -> Array:
-    a = as_array(value).astype(np.float32, copy=False)
+    a = as_array(value, where).astype(np.float32, copy=False)
     if len(a) != count:
         raise mistake(where, f"{len(a):,} rows", f"{count:,}, one for each edge")
     _check_numbers(a, where)

@@ -11,7 +11,7 @@ import numpy as np
 from ._data import as_array
 from ._errors import mistake
 from ._run import Run
-from ._train import train
+from ._train import _OF_DATA, train
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,10 +28,20 @@ class _Estimator:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._options.items())})"
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+        kind = getattr(self, "_estimator_type", None)
+        return Tags(kind, TargetTags(required=False), classifier_tags=ClassifierTags() if kind else None,
+                    input_tags=InputTags(two_d_array=False))
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return dict(self._options)
 
     def set_params(self, **options: Any) -> Any:
+        from ._options import TrainOptions
+        wrong = [k for k in options if k not in TrainOptions.__annotations__ and k not in _OF_DATA]
+        if wrong:
+            raise mistake("set_params", f"{wrong[0]!r}", "options of starling.train")
         self._options.update(options)
         return self
 
@@ -47,6 +57,8 @@ class _Estimator:
 
 class NodeClassifier(_Estimator):
     """Learns a class, or several, or numbers, of every vertex. fit(data), then predict(data)."""
+
+    _estimator_type = "classifier"
 
     def fit(self, data: Any, x: Any = None, y: Any = None, **more: Any) -> NodeClassifier:
         self._fit(data, x, y, more)

@@ -30,12 +30,17 @@ class Temporary:
     def __init__(self) -> None:
         _sweep()
         try:
-            self.path = tempfile.mkdtemp(prefix=_PREFIX)
-            lock = os.open(os.path.join(self.path, ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+            while True:
+                self.path = tempfile.mkdtemp(prefix=_PREFIX)
+                held = os.path.join(self.path, ".lock")
+                lock = os.open(held, os.O_CREAT | os.O_RDWR, 0o600)
+                if fcntl is not None:
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                if os.path.exists(held):
+                    break
+                os.close(lock)  # another process removed it before it was held
         except OSError as e:
             raise Failed(f"{tempfile.gettempdir()}: no folder can be made here: {e.strerror}; name another in $TMPDIR") from e
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
         self.remove = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
 
@@ -76,9 +81,10 @@ def write_json(path: str, value: Any) -> None:
 def save(folder: str, name: str, array: Array) -> None:
     """Writes an array; one that is a whole npy file already is linked to."""
     path = os.path.join(folder, name + ".npy")
+    file = _file_of(array)
     try:
-        if isinstance(array, np.memmap) and _is_file(array):
-            os.symlink(os.path.abspath(os.fspath(array.filename)), path)  # type: ignore[arg-type]
+        if file:
+            os.symlink(file, path)
         else:
             np.save(path, np.ascontiguousarray(array), allow_pickle=False)
     except OSError as e:
@@ -86,15 +92,33 @@ def save(folder: str, name: str, array: Array) -> None:
                      "folder in $TMPDIR") from e
 
 
-def _is_file(array: np.memmap[Any, Any]) -> bool:
-    """Tells if array is all that its npy file has."""
-    if not array.filename or not array.flags.c_contiguous:
-        return False
+def _file_of(array: Array) -> str:
+    """The npy file whose contents array is, mapped; "": none. Tensors that share a mapped array's memory have one too."""
+    if not array.flags.c_contiguous:
+        return ""
+    if isinstance(array, np.memmap) and array.filename and array.mode != "c":
+        path, offset = os.path.abspath(os.fspath(array.filename)), array.offset
+    elif array.nbytes >= 1 << 20 and os.path.exists("/proc/self/maps"):
+        path, offset = _mapped(array.ctypes.data)
+    else:
+        return ""
     try:
-        whole = np.load(array.filename, mmap_mode="r")
+        whole = np.load(path, mmap_mode="r")
     except (OSError, ValueError):
-        return False
-    return (whole.dtype, whole.shape, getattr(whole, "offset", -1)) == (array.dtype, array.shape, array.offset)
+        return ""
+    same = (whole.dtype, whole.shape, getattr(whole, "offset", -1)) == (array.dtype, array.shape, offset)
+    return path if same else ""
+
+
+def _mapped(address: int) -> tuple[str, int]:
+    """The file that memory is mapped from, and where in it; not one whose copy in memory may have changed."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            span, mode, offset, _, _, *path = line.rstrip("\n").split(None, 5)
+            start, end = (int(a, 16) for a in span.split("-"))
+            if start <= address < end and path and ("s" in mode or "w" not in mode):
+                return path[0], int(offset, 16) + address - start
+    return "", 0
 
 
 def in_order(source: Array, target: Array, vertices: int) -> tuple[Array | None, bool]:

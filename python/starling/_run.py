@@ -50,6 +50,15 @@ class Run:
         with open(path, encoding="utf-8") as f:
             return cls(os.fspath(folder), json.load(f))
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        files = {}
+        for room, _, names in os.walk(self.folder):
+            for name in names:
+                path = os.path.join(room, name)
+                with open(path, "rb") as f:
+                    files[os.path.relpath(path, self.folder)] = f.read()
+        return _unpickled, (files, self.report, self.data, self.log)
+
     def keep_report(self) -> None:
         write_json(os.path.join(self.folder, "report.json"), self.report)
 
@@ -195,6 +204,18 @@ class Run:
     def serve(self, data: Any = None, port: int = 0, **options: Any) -> Server:
         """Starts an HTTP server of predictions: docs/serving.md. Port 0: any."""
         return Server(self._data(data), self.folder, port, options)
+
+
+def _unpickled(files: dict[str, bytes], report: dict[str, Any], data: Dataset | None, log: list[str]) -> Run:
+    """A run with the files of its model in a folder of its own; its data, where that still is there."""
+    room = Temporary()
+    folder = os.path.join(room.path, "model")
+    for name, content in files.items():
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(content)
+    return Run(folder, report, data if data is not None and os.path.exists(data.path) else None, room, log)
 
 
 class Server:

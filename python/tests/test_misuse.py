@@ -114,11 +114,16 @@ class Misuse(unittest.TestCase):
                 self.assertRegex(out.stdout, "left:\n$")
 
     def test_import_is_quick(self):
-        out = subprocess.run([sys.executable, "-c", "import sys, numpy, time; t = time.perf_counter(); import starling; "
-                              "print(time.perf_counter() - t, *(m for m in ('torch', 'pandas', 'tqdm', 'http.client') "
-                              "if m in sys.modules))"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-        self.assertEqual(out[1:], [])
-        print(f"import starling, after numpy: {float(out[0]):.3f} s", file=sys.stderr)
+        code = ("import sys, numpy, time; t = time.process_time(); import starling; print(time.process_time() - t, "
+                "*(m for m in ('torch', 'pandas', 'sklearn', 'tqdm', 'http.client') if m in sys.modules))")
+        seconds = []  # of the processor: what else runs here is not in it
+        for _ in range(5):
+            out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            self.assertEqual(out[1:], [])
+            seconds.append(float(out[0]))
+            if seconds[-1] < 0.2:
+                break
+        self.assertLess(min(seconds), 0.2)
 
 
 if __name__ == "__main__":

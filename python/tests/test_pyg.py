@@ -1,5 +1,7 @@
+import os
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -71,6 +73,41 @@ class PyG(unittest.TestCase):
         self.assertTrue(np.allclose(*loss, atol=1e-5))
         self.assertEqual(starling.dataset(Data(edge_index=edges, x=x.double(), y=y.float())).meta["task"], "single-label")
         self.assertEqual(starling.dataset(Data(edge_index=edges, x=x, y=y + 0.5)).meta["task"], "regression")
+
+    def test_mapped_tensors(self):
+        path = self.room + "/x.npy"
+        np.save(path, np.random.RandomState(0).randn(300, 1000).astype(np.float32))
+        edges, y = torch.randint(0, 300, (2, 900)), torch.randint(0, 2, (300,))
+
+        def linked(mode, **change):
+            array = np.load(path, mmap_mode=mode)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that the tensor must not be written to
+                x = torch.from_numpy(array)
+            for at, value in change.items():
+                x[0, int(at[1:])] = value
+            made = starling.dataset(Data(edge_index=edges, x=x, y=y))
+            self.assertTrue((made.array("features") == x.numpy()).all())
+            return os.path.islink(made.path + "/features.npy")
+
+        self.assertTrue(linked("r"))
+        self.assertFalse(linked("c", _3=7.0))  # changed in memory alone
+        self.assertFalse(linked(None))
+
+    def test_tensors_of_a_gpu(self):
+        class OnGPU(torch.Tensor):  # none is here: what torch does with the tensors of one
+            def numpy(self):
+                raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first")
+
+            def cpu(self):
+                return self.as_subclass(torch.Tensor)
+
+        edges, x, y = torch.randint(0, 50, (2, 200)), torch.randn(50, 4), torch.randint(0, 2, (50,))
+        run = starling.train(*(t.as_subclass(OnGPU) for t in (edges, x, y)), epochs=2)
+        self.assertEqual(run.report["loss"], starling.train(edges, x, y, epochs=2).report["loss"])
+        self.assertIsInstance(run.predict(), torch.Tensor)
+        with self.assertRaisesRegex(starling.Mistake, "edge_index: found a tensor without values"):
+            starling.train(edges.to("meta"), x, y)
 
     def test_sentences(self):
         edges = torch.zeros((2, 3), dtype=torch.long)
