@@ -65,13 +65,14 @@ var smokes = map[string]smoke{
 	"faults":         {line: "1"},
 	"fuzz":           {line: "1s"},
 	"hermod-figures": {line: "--figures 5.12 --gpus 32 --models gpt3-13b"},
+	"leo-times":      {line: "--size 1048576 --count 20", long: true},
 	"lost-workers":   {line: "1", long: true},
 	"memory":         {line: "--only gin", long: true},
 	"netcluster":     {line: "up --hosts 2 --name smoke && scripts/netcluster down --name smoke", needs: "root"},
 	"nvrtc":          {status: 1}, // pip installs nothing here
 	"papers": {line: "--graphs reddit:0.001 --workers 2 --epochs 3 --rounds 1 --sim-workers 8 --sim-grids 2 " +
-		"--grid-workers 4 --wide 16 --papers sancus,neutrontp,plexus,bns,cagnet",
-		walk: ",granndis,distdgl,bytegnn,hopgnn,salient"},
+		"--grid-workers 4 --g3-workers 2 --wide 16 --papers sancus,neutrontp,plexus,bns,cagnet",
+		walk: ",granndis,distdgl,bytegnn,hopgnn,salient,g3"},
 	"predict":            {line: "--strategies halo --rates 400 --epochs 2", needs: "root", long: true},
 	"soak":               {line: "--minutes 0.2 --every 5 --sample 1 --workers 2 --spared 1 --out work", long: true},
 	"story-fraud":        {line: "--seeds 1 --nodes 1000 --epochs 2 --svg work/fraud.svg"},
