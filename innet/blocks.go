@@ -152,15 +152,16 @@ func divide(e edgeList, room caps, level int, cut Cut) (groups []edgeList, rest 
 	return groups, rest, nil
 }
 
-// inGrid are groups of destinations and sources that fit, with all their edges.
+// inGrid are groups of destinations and sources that fit, with all their edges. Vertices of a host follow each other, and
+// neighbours in a row are in different groups: so every block has some of every host, and no link is idle while one
+// host's are sent.
 func inGrid(e edgeList, room caps) (groups []edgeList) {
 	slots, rows := distinct(e.dst), distinct(e.src)
 	across, down := ceil(len(slots), room.slots), ceil(len(rows), min(room.rows, len(rows)))
 	all := make([]edgeList, across*down)
 	slot, row := places(slots, e.dst), places(rows, e.src)
-	wide, tall := ceil(len(slots), across), ceil(len(rows), down)
 	for i := range e.src {
-		all[int(slot[i])/wide*down+int(row[i])/tall].add(e.src[i], e.dst[i])
+		all[int(slot[i])%across*down+int(row[i])%down].add(e.src[i], e.dst[i])
 	}
 	for _, one := range all {
 		if len(one.src) > 0 {

@@ -163,10 +163,10 @@ func TestBlocksFit(t *testing.T) {
 // block of each and one of the edge, so that nearly all rows and sums pass once; the grid sends all rows for each half of
 // the sums. Of a graph without parts the cut sends more than the grid. auto is the one by which fewer pass.
 func TestDivisions(t *testing.T) {
-	parities := func(vertices int, src, dst []uint32, parts, _ int) ([]uint32, error) {
+	halves := func(vertices int, src, dst []uint32, parts, _ int) ([]uint32, error) {
 		out := make([]uint32, vertices)
 		for v := range out {
-			out[v] = uint32(v % parts)
+			out[v] = uint32(v * parts / vertices)
 		}
 		return out, nil
 	}
@@ -174,7 +174,7 @@ func TestDivisions(t *testing.T) {
 	for u := range uint32(40) {
 		cliques.Host[u], even.Host[u] = uint16(u%4), uint16(u%4)
 		for v := range uint32(40) {
-			if u != v && (u%2 == v%2 || u < 2 && v < 2) {
+			if u != v && (u/20 == v/20 || u+v == 39 && max(u, v) == 20) {
 				cliques.Src, cliques.Dst = append(cliques.Src, u), append(cliques.Dst, v)
 			}
 			if u != v {
@@ -184,7 +184,7 @@ func TestDivisions(t *testing.T) {
 	}
 	pass := func(g *Graph, d Division) int {
 		g.Division = d
-		blocks, err := Blocks(g, Slots(20), parities)
+		blocks, err := Blocks(g, Slots(20), halves)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,5 +245,35 @@ func TestManyRowsOfOneSlot(t *testing.T) {
 	blocks, err := Blocks(g, Slots(4), nil)
 	if err != nil || len(blocks) != 2 || blocks[0].Need[0] != maxNeed || blocks[1].Need[0] != 10 {
 		t.Fatal(err, len(blocks))
+	}
+}
+
+// TestGroupsHaveAllHosts: where destinations and sources are divided into groups, every block has rows and sums of all
+// hosts, the same number of each, so that no link is idle while one host's are sent.
+func TestGroupsHaveAllHosts(t *testing.T) {
+	g := &Graph{Host: make([]uint16, 64), Division: ByGrid}
+	for u := range uint32(64) {
+		g.Host[u] = uint16(u / 16)
+		for v := range uint32(64) {
+			if u/16 != v/16 {
+				g.Src, g.Dst = append(g.Src, u), append(g.Dst, v)
+			}
+		}
+	}
+	blocks, err := Blocks(g, Slots(16), nil)
+	if err != nil || len(blocks) < 4 {
+		t.Fatalf("%d blocks, %v", len(blocks), err)
+	}
+	for i, b := range blocks {
+		var sums, rows [4]int
+		for _, h := range b.SlotHost {
+			sums[h]++
+		}
+		for _, h := range b.RowHost {
+			rows[h]++
+		}
+		if slices.Max(sums[:]) != slices.Min(sums[:]) || slices.Max(rows[:]) != slices.Min(rows[:]) {
+			t.Errorf("block %d has %v sums and %v rows by host", i, sums, rows)
+		}
 	}
 }
