@@ -56,6 +56,7 @@ type Dataset struct {
 	typeIDs    []vertexIDs
 	idName     string // of the file of ids without its ending; "": ids
 	maps       map[string][]byte
+	pieces     map[string][][]byte // what is mapped of arrays in pieces
 }
 
 // Open maps the dataset in dir, with the default checks.
@@ -174,6 +175,9 @@ func (d *Dataset) checkSum(name string) error {
 		return nil
 	}
 	if got := fmt.Sprintf("%08x", crc32.Checksum(d.maps[name], castagnoli)); got != want {
+		if err := d.checkPieceSums(name); err != nil {
+			return err
+		}
 		return &InputError{File: filepath.Join(d.Dir, name), Field: "checksum", Found: got, Want: want,
 			Fix: "the file is damaged: copy or make the dataset again"}
 	}
@@ -191,9 +195,8 @@ func (d *Dataset) AdviseFeatures(a Access) {
 // Close unmaps every array. Nothing of the dataset may be used afterwards.
 func (d *Dataset) Close() error {
 	var errs []error
-	for _, b := range d.maps {
-		untrack(b)
-		errs = append(errs, unmapFile(b))
+	for name, b := range d.maps {
+		errs = append(errs, d.unmap(name, b))
 	}
 	d.maps, d.Graph, d.Features, d.Labels, d.Splits = nil, nil, nil, nil, Splits{}
 	d.Times = nil

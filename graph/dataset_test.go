@@ -307,8 +307,8 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 
 func TestBadMeta(t *testing.T) {
 	for text, want := range map[string]string{
-		`"version":3,"nodes":2,"edges":1,"colour":"red"`:                                  "a newer starling",
-		`"version":0,"nodes":2,"edges":1`:                                                 "version: found 0, want 1, or 2 with a schema; the file is damaged",
+		`"version":4,"nodes":2,"edges":1,"colour":"red"`:                                  "a newer starling",
+		`"version":0,"nodes":2,"edges":1`:                                                 "version: found 0, want 1, 2 with a schema, or 3 with arrays in pieces; the file is damaged",
 		`"version":1,"nodes":2,"edges":1,"task":"single-label","classes":1000000000`:      "classes: found 1000000000",
 		`"version":1,"nodes":2,"edges":1,"name":"\u001b[31mred"`:                          `name: found "\x1b[31mred"`,
 		`"version":1,"nodes":4611686018427387904,"edges":1`:                               "nodes: found 4611686018427387904",

@@ -42,6 +42,11 @@
 // the list of arrays. This comment defines version 1 of the format; the number
 // is never reused.
 //
+// Version 3 is version 1 with arrays in pieces, see pieces.go: meta.json lists the files of each such array, and
+// np.concatenate of them, in that order, is the array.
+//
+//	indices-00000.npy indices-00001.npy …  likewise indptr, weights, features, labels, ids
+//
 // A folder appears complete or not at all: Writer fills a hidden sibling folder,
 // syncs it, and renames it.
 //

@@ -14,6 +14,9 @@ import (
 
 // mapName maps one file and checks its size against meta.json.
 func (d *Dataset) mapName(name string) ([]byte, error) {
+	if m := d.Meta.Arrays[name]; m.Pieces != nil {
+		return d.mapPieces(name, m)
+	}
 	path := filepath.Join(d.Dir, name)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

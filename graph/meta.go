@@ -74,6 +74,7 @@ type ArrayMeta struct {
 	Shape  []int64 `json:"shape,omitempty"`
 	Bytes  int64   `json:"bytes"`
 	CRC32C string  `json:"crc32c,omitempty"`
+	Pieces []Piece `json:"pieces,omitempty"` // the files that it is in, joined; none: it is one file
 }
 
 const noCRC = "00000000"
@@ -95,9 +96,9 @@ func decodeMeta(b []byte) (*Meta, error) {
 		Version int
 	}
 	// whatever fields it has
-	if json.Unmarshal(b, &newer) == nil && newer.Format == formatName && newer.Version > typedVersion {
+	if json.Unmarshal(b, &newer) == nil && newer.Format == formatName && newer.Version > piecedVersion {
 		return nil, &InputError{File: metaFile, Field: "version", Found: fmt.Sprint(newer.Version),
-			Want: fmt.Sprint("at most ", typedVersion),
+			Want: fmt.Sprint("at most ", piecedVersion),
 			Fix:  "the dataset was written by a newer starling: use that one"}
 	}
 	m := &Meta{}
@@ -136,8 +137,8 @@ func (m *Meta) validate() error {
 	switch {
 	case m.Format != formatName:
 		return badMeta("format", fmt.Sprintf("%q", m.Format), fmt.Sprintf("%q", formatName))
-	case m.Version != formatVersion && m.Version != typedVersion || (m.Version == typedVersion) != (m.Schema != nil):
-		return badMeta("version", fmt.Sprint(m.Version), "1, or 2 with a schema")
+	case m.Version < formatVersion || m.Version > piecedVersion || (m.Version == typedVersion) != (m.Schema != nil):
+		return badMeta("version", fmt.Sprint(m.Version), "1, 2 with a schema, or 3 with arrays in pieces")
 	case strings.ContainsFunc(m.Name, unicode.IsControl): // a terminal would interpret it
 		return &InputError{File: metaFile, Field: "name", Found: fmt.Sprintf("%.60q", m.Name),
 			Want: "a name without control characters", Fix: "give it another, with --name or by hand"}
@@ -153,6 +154,9 @@ func (m *Meta) validate() error {
 		return badMeta("features.kind", fmt.Sprintf("%q", m.Features.Kind), `"float32", "bfloat16" or "sparse"`)
 	case m.Checksum != "" && m.Checksum != "crc32c":
 		return badMeta("checksum", fmt.Sprintf("%q", m.Checksum), `"crc32c"`)
+	}
+	if err := m.checkPieces(); err != nil {
+		return err
 	}
 	if err := validateTask("", m.Task, m.Classes, m.ClassNames); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"starling/disk"
@@ -75,7 +76,7 @@ func checkTarget(dir string, overwrite bool) error {
 		return &InputError{File: dir, Found: "an existing dataset", Want: "a new name",
 			Fix: "choose another folder, or replace this one with --overwrite"}
 	}
-	return CheckReplaced(dir, "dataset", folderFiles...)
+	return CheckReplaced(dir, "dataset", slices.Concat(folderFiles, piecePatterns)...)
 }
 
 // folderFiles are all files of a dataset folder.

@@ -10,6 +10,7 @@
 //	train, dry                  one worker, or several by package supervise; a dry run of them
 //	compare, sweep, tune        many runs
 //	data, table, schema         datasets, from tables too
+//	processes                   several processes that make one dataset, or one partition
 //	partition                   partitions
 //	certs, switch               certificates, and a switch that adds
 //	commands                    what commands call of other rooms as it is

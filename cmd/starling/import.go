@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ func importCommand() *cobra.Command {
 	var opt run.ImportOptions
 	var out string
 	var quiet, check bool
+	var in run.ShardOptions
 	c := &cobra.Command{
 		Use:   "import FORMAT SRC --out DIR",
 		Short: "Read files of another tool: " + strings.Join(run.Formats(), ", "),
@@ -64,6 +66,9 @@ up to 16 bytes an edge until the import is done.`,
 			if check {
 				return printCheck(args[0], args[1], opt)
 			}
+			if in.N == 0 && (c.Flags().Changed("memory") || in.IDs != "") || in.N < 0 {
+				return spec.Mistake("--memory, --ids", "a setting without effect", "it beside --workers", "say how many processes import, or leave it out")
+			}
 			if out == "" {
 				return spec.Mistake("--out", "nothing", "a folder to write", "for example --out graph")
 			}
@@ -72,7 +77,11 @@ up to 16 bytes an edge until the import is done.`,
 					return err
 				}
 			}
-			return writeDataset(quiet, func(v run.View) (run.Summary, error) {
+			return writeDataset(quiet || run.IsHelper(), func(v run.View) (run.Summary, error) {
+				if in.N > 0 {
+					in.Args = os.Args[1:]
+					return run.ImportShards(c.Context(), args[0], args[1], opt, in, out, v)
+				}
 				return run.Import(c.Context(), args[0], args[1], opt, out, v)
 			})
 		},
@@ -81,6 +90,9 @@ up to 16 bytes an edge until the import is done.`,
 	f.StringVar(&out, "out", "", "folder to write (required, except with --check)")
 	f.BoolVar(&check, "check", false, "say what every column becomes, and write nothing (table, schema)")
 	importFlags(f, &opt)
+	f.IntVar(&in.N, "workers", 0, "processes that import a folder of shards together (edgelist, parquet), none of which holds it; the same command on other hosts that share the folders joins in, and goes on after they were killed")
+	f.StringVar(&in.Memory, "memory", "512MiB", "with --workers: what each process may take for its data")
+	f.StringVar(&in.IDs, "ids", "", "with --workers: what ids are, numbers or text; or empty: as they look, in all shards alike")
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
 	completeArgument(c, run.Formats())

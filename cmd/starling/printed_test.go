@@ -437,7 +437,7 @@ func printedGiven(t *testing.T) string {
 	writeFile(t, dir, "pairs.txt", "0 1\n2 3\n")
 	writeFile(t, dir, "token", "a-secret-of-many-words-in-a-file\n")
 	if out, err := exec.Command("bash", "-c", "cd "+dir+" && printf '0 1\n1 2\n2 0\n' | gzip > web.txt.gz && "+
-		"mkdir tools && printf '#!/bin/sh\nexit 0\n' > tools/make && chmod +x tools/make").CombinedOutput(); err != nil {
+		"mkdir web tables && seq 2 40 | sed 's/$/,1/' > web/edges-0.csv && cp web/edges-0.csv tables/edges.csv && mkdir tools && printf '#!/bin/sh\nexit 0\n' > tools/make && chmod +x tools/make").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	const links = "netsim/leo/testdata"

@@ -43,6 +43,32 @@ func find(pattern string) (files []string, err error) {
 	return files, nil
 }
 
+// Find lists the files of a file's name, a pattern or a folder of shards, in natural order. Folders in a folder of shards
+// are looked into, too.
+func Find(pattern string) (files []string, err error) {
+	if info, err := os.Stat(pattern); err != nil || !info.IsDir() {
+		return find(pattern)
+	}
+	entries, err := os.ReadDir(pattern)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if name := e.Name(); e.IsDir() && name[0] != '.' && name[0] != '_' {
+			if more, err := inFolder(filepath.Join(pattern, name)); err == nil {
+				files = append(files, more...)
+			}
+		}
+	}
+	own, err := inFolder(pattern)
+	if err != nil && len(files) == 0 {
+		return nil, err
+	}
+	files = append(own, files...)
+	slices.SortFunc(files, natural)
+	return files, nil
+}
+
 // inFolder lists the shards of a folder.
 func inFolder(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)

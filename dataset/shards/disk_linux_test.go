@@ -1,0 +1,44 @@
+package shards
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"starling/graph"
+)
+
+// TestFullDisk: on a full disk the import ends and keeps what is done, and goes on when there is space.
+func TestFullDisk(t *testing.T) {
+	dir, out := web(t, map[string]string{"a.csv": random(30_000, 1), "b.csv": random(30_000, 2)})
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=512k"); err != nil {
+		t.Skip("a tmpfs cannot be mounted here, so a full disk is not tried:", err)
+	}
+	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+	full := filepath.Join(disk, "out")
+	_, err := Import(t.Context(), dir, Options{Memory: small}, full)
+	if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, graph.ErrInput) || strings.Contains(err.Error(), "\n") ||
+		!strings.HasSuffix(err.Error(), "free some space and give the same command again to go on") {
+		t.Fatal(err)
+	}
+	if graph.IsDataset(full) {
+		t.Error("there is a dataset")
+	}
+	must(t, unix.Mount("tmpfs", disk, "tmpfs", unix.MS_REMOUNT, "size=64m"))
+	_, err = Import(t.Context(), dir, Options{Memory: small}, full)
+	must(t, err)
+	_, err = Import(t.Context(), dir, Options{Memory: small}, out)
+	must(t, err)
+	a, err := graph.ReadMeta(out)
+	must(t, err)
+	b, err := graph.ReadMeta(full)
+	must(t, err)
+	if a.CRC32C != b.CRC32C {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
