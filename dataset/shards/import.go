@@ -95,6 +95,10 @@ func Import(ctx context.Context, src string, opt Options, out string) (sum datas
 	if j.edges, j.vertices, err = dataset.EdgeShards(src); err != nil {
 		return sum, err
 	}
+	if len(j.vertices) > 0 {
+		return sum, &graph.InputError{File: j.vertices[0], Found: "a shard of vertices", Want: "shards of edges alone",
+			Fix: "import it without --workers, or move it elsewhere"}
+	}
 	if err := j.describe(); err != nil {
 		return sum, err
 	}
