@@ -19,7 +19,7 @@ type fakeCase struct {
 }
 
 // reducers are the algorithms of an all-reduce, by choice and by name.
-var reducers = []Algorithm{Auto, Ordered, Ring, Doubling, Tree, Direct, Whole}
+var reducers = []Algorithm{Auto, Ordered, Ring, Doubling, Tree, Direct, Whole, Gathered}
 
 // drawCase draws any collective. Sizes are mostly small; longer ones are cut into
 // pieces.
@@ -28,7 +28,8 @@ func drawCase(rng *rand.Rand, n int) *fakeCase {
 	switch rng.IntN(8) {
 	case 0:
 		if s := divisors(n); len(s) > 0 {
-			return nestedCase(rng, n, s[rng.IntN(len(s))], size/4)
+			joined := rng.IntN(2) * (joinedTo/4 + 1) * n // numbers from which slabs travel in pieces
+			return nestedCase(rng, n, s[rng.IntN(len(s))], size/4+joined)
 		}
 		return barrierCase(n)
 	case 1:
@@ -286,7 +287,7 @@ func scatterCase[T Number](rng *rand.Rand, n int, counts []int, alg Algorithm) *
 	}
 }
 
-func inOrder(alg Algorithm) bool { return alg == Direct || alg == Whole }
+func inOrder(alg Algorithm) bool { return alg == Direct || alg == Whole || alg == Gathered }
 
 // sameSums compares bits, or numbers as far as another order of additions may go.
 func sameSums[T Number](got, want []T, bits bool) error {

@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -41,6 +42,42 @@ func TestAlwaysFinish(t *testing.T) {
 		if err := randomCluster(seed); err != nil {
 			t.Fatalf("%v\nrun it again with STARLING_SEED=%d", err, seed)
 		}
+	}
+}
+
+// TestManyRanksGather: from so many ranks on small ordered sums go up a tree, in the same order of additions, and
+// servers exchange slabs in one message each.
+func TestManyRanksGather(t *testing.T) {
+	const n = gatherFrom + 3
+	if got := Choose(Ordered, n, gatherTo); got != Gathered {
+		t.Errorf("%d bytes of %d ranks are %v", gatherTo, n, got)
+	}
+	for i, c := range []struct {
+		n, bytes int
+		want     Algorithm
+	}{{gatherFrom - 1, 8, Whole}, {n, gatherTo + 8, Direct}} {
+		if got := Choose(Ordered, c.n, c.bytes); got != c.want {
+			t.Errorf("case %d: %v, want %v", i, got, c.want)
+		}
+	}
+	f, rng := newFakeNet(1), rand.New(rand.NewPCG(2, 1))
+	c := reduceCase[float64](rng, n, 3, Ordered)
+	messages := 0
+	for _, m := range c.machines() {
+		for _, t := range m.sentTo() {
+			messages += t.Messages
+		}
+		f.add(0, m)
+	}
+	if err := errors.Join(f.run(), c.check()); err != nil || messages != 2*(n-1) {
+		t.Errorf("%d messages, want %d: %v", messages, 2*(n-1), err)
+	}
+	messages = 0
+	for _, t := range AllReduceSent(Among(16), 0, 64, 2000, 4) {
+		messages += t.Messages
+	}
+	if want := 2*3 + 2*15; messages != want {
+		t.Errorf("a rank of 16 servers of 4 sends %d messages, want %d", messages, want)
 	}
 }
 

@@ -163,3 +163,33 @@ func (p *program) whole() {
 		}
 	}
 }
+
+// gathered brings all of the data to rank 0 up a binomial tree, which adds it and
+// broadcasts the sum back down. The ranks below one in the tree follow it, so that what it
+// gathers is in their order.
+func (p *program) gathered() {
+	all := span{data, 0, p.cuts[p.n]}
+	bytes, below := all.len(), min(lowBit(p.rank, p.n), p.n-p.rank) // ourselves included
+	if bytes == 0 {
+		return
+	}
+	first := p.reserve(below * bytes)
+	from := func(lo, hi int) span { return span{scratch, first + lo*bytes, first + hi*bytes} }
+	for d := 1; d < below; d *= 2 {
+		p.in = append(p.in, p.recv(p.rank+d, from(d, min(2*d, below))))
+	}
+	if p.rank > 0 {
+		p.move(from(0, 1), all)
+	}
+	for i, op := range p.in {
+		p.wait(op)
+		for r := 1 << i; p.rank == 0 && r < min(2<<i, below); r++ {
+			p.add(all, from(r, r+1))
+		}
+	}
+	if p.rank > 0 {
+		p.wait(p.send(p.rank-lowBit(p.rank, p.n), from(0, below)))
+	}
+	p.fromParent(0, all)
+	p.toChildren(0, all)
+}

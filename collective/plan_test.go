@@ -113,6 +113,8 @@ func planAllReduce(alg Algorithm, rank, n, count, width int) Plan {
 		return planDirect(rank, n, cuts)
 	case Whole:
 		return planWhole(n, count*width)
+	case Gathered:
+		return planGathered(rank, n, count*width)
 	case Ring:
 		return planRing(rank, n, cuts)
 	}
@@ -228,21 +230,46 @@ func planTree(rank, n, bytes int) (plan Plan) {
 	return plan
 }
 
+// planGathered: what is below us comes from the children and leaves to the parent, the sum goes back.
+func planGathered(rank, n, bytes int) (plan Plan) {
+	if bytes == 0 {
+		return plan
+	}
+	under := children(rank, n)
+	below := min(lowBit(rank, n), n-rank)
+	plan.Peers = min(rank, 1) + under
+	plan.Received.add(under, (below-1)*bytes)
+	plan.Sent.add(under, under*bytes)
+	if rank > 0 {
+		plan.Sent.add(1, below*bytes)
+		plan.Received.add(1, bytes)
+	}
+	return plan
+}
+
 // planNested: our slab comes from our server and others leave; our segment comes from
 // the other servers and theirs leave; then all of it goes the other way.
 func planNested(rank, n, servers int, cuts []int) (plan Plan) {
 	each := n / servers
 	server, place := rank/each, rank%each
 	bytes := func(g int) int { return cuts[g+1] - cuts[g] }
+	longest := 0
+	for g := range n {
+		longest = max(longest, bytes(g))
+	}
 	exchange := func(in, out []int) {
 		used := 0
-		for _, g := range in {
-			plan.both(pieces(bytes(g), n), bytes(g))
-			used |= bytes(g)
-		}
-		for _, g := range out {
-			plan.both(pieces(bytes(g), n), bytes(g))
-			used |= bytes(g)
+		for _, segments := range [][]int{in, out} {
+			messages, sum := 0, 0
+			for _, g := range segments {
+				messages += pieces(bytes(g), n)
+				sum += bytes(g)
+			}
+			if longest <= 4<<10 { // in one message
+				messages = min(sum, 1)
+			}
+			plan.both(messages, sum)
+			used += sum
 		}
 		plan.Peers += min(used, 1)
 	}
