@@ -52,3 +52,35 @@ func TestResumeIsExact(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryOptionStopsAndResumes: likewise with the options of the papers that have no test of their own, on workers of
+// two servers; and when a worker breaks, all end, and know why.
+func TestEveryOptionStopsAndResumes(t *testing.T) {
+	parts := traintest.CutForServers(t, traintest.Communities(t, 90, false), "hash", 4, 2)
+	for _, c := range []struct {
+		model, strategy string
+		options         []string
+	}{
+		{"gat", "sancus:epoch:1", []string{"clip=0.01"}},
+		{"sage", "sancus:epoch:2+gradients", nil},
+		{"gcn", "sancus:variation:0.01", nil},
+		{"gcn", "granndis:most", nil},
+		{"sage", "granndis:eas1,3", nil},
+		{"gat", "granndis:eas1,3:plain", nil},
+		{"gcn", "neutrontp:decoupled", nil},
+		{"sage", "plexus+rows", nil},
+	} {
+		t.Run(c.strategy, func(t *testing.T) {
+			t.Parallel()
+			o := traintest.Options(c.model)
+			o.Epochs, o.EvalEvery, o.Model.Layers = 6, 2, 3
+			o.Strategy = traintest.Strategy(t, c.strategy, c.options...)
+			if want, got := traintest.Resumed(t, parts, o, 3, true); !slices.Equal(got.Loss, want.Loss) {
+				t.Errorf("%v, never stopped %v", got.Loss, want.Loss)
+			}
+			for _, at := range []int{3, 60} {
+				traintest.StopsTogether(t, parts, o, at)
+			}
+		})
+	}
+}
