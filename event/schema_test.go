@@ -82,7 +82,7 @@ func TestSchema(t *testing.T) {
 		}
 		for _, field := range got[name] {
 			if !slices.Contains(want, field) {
-				t.Errorf("%s has %s: add it to the list of schema %d here, and to docs/watching.md", name, field, Schema)
+				t.Errorf("%s has %s: list it here, with schema %d, and in docs/watching.md", name, field, Schema)
 			}
 		}
 		delete(got, name)

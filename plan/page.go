@@ -2,11 +2,9 @@ package plan
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
-	"slices"
 	"sync"
 
 	"starling/event"
@@ -169,8 +167,15 @@ func (c *Choices) pageDropped() *folded {
 	return &folded{"left out: " + event.Counted(n, "choice"), t}
 }
 
-// width is a part of a bar, in percent of the slowest choice.
+// width is a part of a bar, in percent of the slowest choice that is not folded: folded ones may be many times as slow,
+// and their bars end at the border.
 func (c *Choices) width(seconds float64) float64 {
-	slowest := slices.MaxFunc(c.Rows, func(a, b Planned) int { return cmp.Compare(a.Predicted.Seconds, b.Predicted.Seconds) })
-	return 100 * seconds / max(slowest.Predicted.Seconds, 1e-12)
+	slowest, shown := 1e-12, map[bool]int{}
+	for i := range c.Rows {
+		if r := &c.Rows[i]; shown[r.Exact] < shownOnPage {
+			shown[r.Exact]++
+			slowest = max(slowest, r.Predicted.Seconds)
+		}
+	}
+	return 100 * seconds / slowest
 }

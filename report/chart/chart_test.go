@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestRow(t *testing.T) {
 // TestHeat: every cell has its number, and the largest the strongest shade.
 func TestHeat(t *testing.T) {
 	h := NewHeat("c", "down", "across", "bytes", [][]float64{{0, 10}, {1, 0}}, func(float64) string { return "ten" })
-	if h.Values != "0 10 1 0" || h.Scale != "the darkest is ten" || len(h.Shades) != 2 || h.Shades[1] != (Shade{100,
+	if h.Values != "0 10 1 0" || h.Most != "ten" || len(h.Shades) != 2 || h.Shades[1] != (Shade{100,
 		"M1 0h1v1h-1z"}) {
 		t.Errorf("%+v", h)
 	}
@@ -75,11 +76,27 @@ func TestNamesAreText(t *testing.T) {
 			Keys:  []Key{{evil, evil}}, Left: evil},
 		"T": &Table{ID: evil, Heads: []string{evil}, Rows: []Line{{Kind: evil, Cells: []Cell{Text(evil), {Text: evil,
 			Value: evil, Kind: evil}}}}},
-		"H": &Heat{Caption: evil, Down: evil, Across: evil, Scale: evil, Size: 1}})
+		"H": &Heat{Caption: evil, Down: evil, Across: evil, Most: evil, Size: 1,
+			Labels: []Label{{Kind: evil, Text: evil}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(b.String(), "<script") || strings.Contains(b.String(), "<img") {
 		t.Error(b.String())
+	}
+}
+
+// TestTicksDoNotMeet: texts on the horizontal axis are round numbers, with space between them.
+func TestTicksDoNotMeet(t *testing.T) {
+	inEpochs := func(x float64) string { return fmt.Sprintf("epoch %.0f", x) }
+	for right, want := range map[float64]string{2: "", 10: "4 6 8", 60: "20 30 40 50", 100000: "40000 60000"} {
+		p := NewLines("t", "a", []Series{{X: []float64{1, right}, Y: []float64{1, 2}}}, inEpochs)
+		var got []string
+		for _, tick := range p.Across {
+			got = append(got, tick.Text)
+		}
+		if s := strings.Join(got, " "); s != want || p.Left != "epoch 1" || p.Right != fmt.Sprintf("%.0f", right) {
+			t.Errorf("to %v: %q from %s to %s, want %q", right, s, p.Left, p.Right, want)
+		}
 	}
 }

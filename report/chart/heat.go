@@ -9,11 +9,19 @@ import (
 // Heat is a square of numbers, the darker the larger.
 type Heat struct {
 	Caption, Down, Across string
-	Scale                 string // what the darkest is
+	Most                  string // what the darkest is
 	Unit                  string // how numbers are shown under the pointer: bytes, seconds or rows
 	Size                  int
 	Shades                []Shade
-	Values                string // row by row
+	Values                string  // row by row
+	Letter                float64 // height of letters, in cells
+	Labels                []Label
+}
+
+// Label is a number in a cell, or of a row or a column.
+type Label struct {
+	Kind, Text string
+	X, Y       float64
 }
 
 // Shade is the cells of about one number.
@@ -46,7 +54,8 @@ func newHeat(caption, down, across, unit string, rows [][]float64, text func(flo
 	if most == 0 {
 		return nil
 	}
-	h.Scale = "the darkest is " + text(most)
+	h.Most = text(most)
+	h.label(rows, text)
 	var cells [shades + 1]strings.Builder
 	var values []string
 	for y, row := range rows {
@@ -64,4 +73,30 @@ func newHeat(caption, down, across, unit string, rows [][]float64, text func(flo
 	}
 	h.Values = strings.Join(values, " ")
 	return h
+}
+
+const (
+	// mostNumbered rows have their numbers in the cells, and mostLabelled theirs beside them.
+	mostNumbered, mostLabelled = 5, 24
+	// letterShare is the height of letters, as a share of the whole.
+	letterShare = 0.042
+)
+
+// label adds the numbers of rows and columns, and of cells where these are large.
+func (h *Heat) label(rows [][]float64, text func(float64) string) {
+	n := float64(len(rows))
+	h.Letter = letterShare * n
+	if len(rows) > mostLabelled {
+		return
+	}
+	for i := range rows {
+		number := fmt.Sprint(i)
+		h.Labels = append(h.Labels, Label{"of-row", number, -h.Letter / 2, float64(i) + 0.5},
+			Label{"of-column", number, float64(i) + 0.5, n + h.Letter})
+		for j, x := range rows[i] {
+			if len(rows) <= mostNumbered && x > 0 {
+				h.Labels = append(h.Labels, Label{"of-cell", text(x), float64(j) + 0.5, float64(i) + 0.5})
+			}
+		}
+	}
 }

@@ -13,6 +13,7 @@ type Lines struct {
 	Left, Right  string // the ends of the horizontal axis
 	Unit         string // what X values count, for the values under the pointer: epoch
 	Ticks        []Tick // of the vertical one, from the top
+	Across       []Tick // of the horizontal one, between its ends
 	Curves       []Curve
 	Marks        []Mark
 
@@ -40,14 +41,11 @@ type Mark struct {
 	Text string
 }
 
-// Colours can be told apart in light and dark, and without red and green; dashes without colours.
-var (
-	colours = []string{"#4477aa", "#ee7733", "#009988", "#cc3311", "#33bbee", "#ee3377", "#997700", "#999999"}
-	dashes  = []string{"none", "7 3", "2 3"}
-)
+// The style sheet has colours c0 to c7, in light and dark, that can be told apart without red and green; dashes can be
+// without colours.
+const colours = 8
 
-// Colour returns the colour of a line, by its number.
-func Colour(i int) string { return colours[i%len(colours)] }
+var dashes = []string{"none", "7 3", "2 3"}
 
 // Series is what a line is drawn from. Numbers that are not finite end the line.
 type Series struct {
@@ -63,11 +61,12 @@ func NewLines(title, about string, all []Series, x func(float64) string) *Lines 
 		return nil
 	}
 	low, high, ticks := Axis(low, high)
-	p := &Lines{Title: title, About: about, Left: x(left), Right: x(right), left: left, right: right}
+	p := &Lines{Title: title, About: about, Left: x(left), Right: bare(x(right)), left: left, right: right}
 	for _, t := range ticks {
 		p.Ticks = append(p.Ticks, Tick{100 - Share(t, low, high), Number(t)})
 	}
 	slices.Reverse(p.Ticks)
+	p.Across = p.between(x)
 	for _, s := range all {
 		s = s.drawn()
 		var at [][2]float64
@@ -83,6 +82,33 @@ func NewLines(title, about string, all []Series, x func(float64) string) *Lines 
 		}
 	}
 	return p
+}
+
+// bare is the text of a position without the word before its number, which the left end has.
+func bare(text string) string {
+	if word, number, ok := strings.Cut(text, " "); ok && !strings.ContainsAny(word, "0123456789") {
+		return number
+	}
+	return text
+}
+
+// A letter on an axis takes letterWidth percent of a chart on a phone.
+const letterWidth = 3.3
+
+// between are round numbers on an axis whose texts do not meet, or those at its ends.
+func (p *Lines) between(x func(float64) string) (list []Tick) {
+	_, _, ticks := Axis(p.left, p.right)
+	counts := p.left == math.Round(p.left) && p.right == math.Round(p.right)
+	taken := letterWidth * float64(len(p.Left)+1)
+	for _, t := range ticks {
+		at, text := Share(t, p.left, p.right), bare(x(t))
+		half := letterWidth / 2 * float64(len(text)+1)
+		if at-half < taken || at+half > 100-letterWidth*float64(len(p.Right)) || counts && t != math.Round(t) {
+			continue
+		}
+		list, taken = append(list, Tick{at, text}), at+half
+	}
+	return list
 }
 
 // longestMark is how much of a text a mark has.
@@ -197,8 +223,8 @@ func (p *Lines) draw(s Series, at [][2]float64) {
 		points = append(points, fmt.Sprintf("%.2f,%.2f", min(at[0][0]+1, 100), at[0][1]))
 	}
 	i := len(p.Curves)
-	p.Curves = append(p.Curves, Curve{[]string{s.Name}, strings.Join(points, " "), Colour(i), dashes[i%len(dashes)],
-		strings.Join(xs, " "), strings.Join(ys, " "), at})
+	p.Curves = append(p.Curves, Curve{[]string{s.Name}, strings.Join(points, " "), fmt.Sprint("c", i%colours),
+		dashes[i%len(dashes)], strings.Join(xs, " "), strings.Join(ys, " "), at})
 }
 
 // compact is a number for the values under the pointer.

@@ -23,6 +23,7 @@ var pageTemplate = sync.OnceValue(func() *template.Template { return chart.New("
 // panel is a part of a page that is sent anew when it changes.
 type panel struct {
 	ID      string
+	Half    bool // beside another, where there is space
 	HTML    template.HTML
 	version uint64
 	event   []byte // that shows it
@@ -35,7 +36,8 @@ func drawn(runs []*state) (list []panel) {
 		if err := pageTemplate().ExecuteTemplate(&b, name, data); err != nil {
 			panic(err) // the template and its data are both ours
 		}
-		list = append(list, panel{ID: id, HTML: template.HTML(bytes.TrimSpace(b.Bytes()))})
+		list = append(list, panel{ID: id, Half: name == "happened" || name == "plan",
+			HTML: template.HTML(bytes.TrimSpace(b.Bytes()))})
 	}
 	heads := []head{}
 	for _, s := range runs {

@@ -349,11 +349,10 @@ type planView struct {
 
 func (s *state) planPanel(of string) planView {
 	v := planView{Of: of}
-	t := &chart.Table{Heads: []string{"", "predicted", "measured", "held"}}
+	t := &chart.Table{Heads: []string{"", "held", "predicted", "measured"}}
 	add := func(name, planned, measured, held, class string) {
-		t.Rows = append(t.Rows, chart.Line{Cells: []chart.Cell{chart.Text(name), chart.Text(planned),
-			chart.Text(measured),
-			{Text: held, Kind: "text " + class}}})
+		t.Rows = append(t.Rows, chart.Line{Cells: []chart.Cell{chart.Text(name),
+			{Text: held, Kind: "text " + class}, chart.Text(planned), chart.Text(measured)}})
 	}
 	s.plannedBytes(add)
 	s.plannedMemory(add)
@@ -407,11 +406,11 @@ func (s *state) plannedMemory(add addRow) {
 	}
 	held, class := "yes", "good"
 	if used > planned {
-		held, class = fmt.Sprintf("above by %s; measured are mapped files too, which need not fit",
+		held, class = fmt.Sprintf("above by %s, which has mapped files too",
 			event.Bytes(used-planned)), ""
 	}
 	if used > 0 {
-		add("memory of the largest worker", event.Bytes(planned), event.Bytes(used), held, class)
+		add("memory, largest worker", event.Bytes(planned), event.Bytes(used), held, class)
 	}
 }
 

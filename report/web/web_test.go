@@ -314,8 +314,8 @@ func TestStream(t *testing.T) {
 }
 
 // TestSlowAndIdleBrowsers: several hundred connections that say nothing, browsers that stop reading, and workers that
-// flood events neither hold up the run nor take much memory, and another browser still sees it. If an event waited for a
-// browser, the test would not end.
+// flood events neither hold up the run nor take much memory, and another browser still sees it. If an event waited for
+// a browser, the test would not end.
 func TestSlowAndIdleBrowsers(t *testing.T) {
 	r := NewRun("")
 	longRun(r, 16, 400, "g")
