@@ -45,7 +45,7 @@ func TestAlwaysFinish(t *testing.T) {
 	}
 }
 
-// TestManyRanksGather: from so many ranks on small ordered sums go up a tree, in the same order of additions, and
+// TestManyRanksGather: from gatherFrom ranks on small ordered sums go up a tree, in the same order of additions, and
 // servers exchange slabs in one message each.
 func TestManyRanksGather(t *testing.T) {
 	const n = gatherFrom + 3
