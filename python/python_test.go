@@ -4,11 +4,15 @@ package python_test
 
 import (
 	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,7 +97,8 @@ func tests(t *testing.T, python, file string) {
 	c.Dir = "tests"
 	out, err := c.CombinedOutput()
 	for line := range strings.SplitSeq(string(out), "\n") {
-		if why, skips := strings.CutPrefix(line, "unittest.case.SkipTest: "); skips { // the whole file; Python calls it an error
+		// of a whole file, which Python calls an error
+		if why, skips := strings.CutPrefix(line, "unittest.case.SkipTest: "); skips {
 			t.Skip(file, ": ", why)
 		}
 	}
@@ -279,6 +284,7 @@ func TestWheel(t *testing.T) {
 	if info, err := os.Stat(list[0]); err != nil || info.Size() > 40<<20 {
 		t.Errorf("%s: %v, %d bytes; want at most 40 MiB", list[0], err, info.Size())
 	}
+	checkManylinux(t, e.program)
 	want, err := exec.Command(e.program, "version").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -286,5 +292,79 @@ func TestWheel(t *testing.T) {
 	got, err := exec.Command(filepath.Join(filepath.Dir(e.python), "starling"), "version").Output()
 	if err != nil || string(got) != string(want) {
 		t.Errorf("the command of the environment says %q (%v), want %q", got, err, want)
+	}
+}
+
+// checkManylinux checks what the tag of the wheel says: libraries of the system alone, as glibc 2.17 has them.
+func checkManylinux(t *testing.T, program string) {
+	t.Helper()
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	libraries, err := f.ImportedLibraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range libraries {
+		if !slices.Contains([]string{"libc.so.6", "libdl.so.2", "libpthread.so.0"}, name) {
+			t.Errorf("the program needs %s, which not every Linux has", name)
+		}
+	}
+	symbols, err := f.ImportedSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		var minor int
+		if n, _ := fmt.Sscanf(s.Version, "GLIBC_2.%d", &minor); s.Version != "" && (n != 1 || minor > 17) {
+			t.Errorf("%s is of %s, want GLIBC_2.17 or older", s.Name, s.Version)
+		}
+	}
+}
+
+// TestBareRoot trains in a root that has the program, the C library, /proc and /dev/null: no network, Go or Python.
+// scripts/try-install does it in every way that docs/install.md has.
+func TestBareRoot(t *testing.T) {
+	t.Parallel()
+	e := installed(t)
+	if os.Getuid() != 0 {
+		t.Skip("only root may change roots")
+	}
+	root := t.TempDir()
+	needed, err := exec.Command("ldd", e.program).Output()
+	if err != nil {
+		t.Skip("ldd: ", err)
+	}
+	for _, lib := range regexp.MustCompile(`/\S+`).FindAllString(string(needed), -1) {
+		b, err := os.ReadFile(lib)
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(root, filepath.Dir(lib)), 0o777)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, lib), b, 0o777)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(os.Link(e.program, filepath.Join(root, "starling")), os.Mkdir(filepath.Join(root, "tmp"), 0o777),
+		os.Mkdir(filepath.Join(root, "proc"), 0o777), os.Mkdir(filepath.Join(root, "dev"), 0o777),
+		exec.Command("mknod", filepath.Join(root, "dev", "null"), "c", "1", "3").Run())
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := `ip link set lo up; mount -t proc proc "$1/proc"; root=$1; shift; exec chroot "$root" /starling "$@"`
+	for _, args := range []string{"get demo --out /graph --quiet", "train /graph --epochs 3 --workers 2 --json -"} {
+		c := exec.Command("unshare", append([]string{"--net", "--pid", "--fork", "--mount", "sh", "-ec", script, "sh", root},
+			strings.Fields(args)...)...)
+		out, err := c.CombinedOutput()
+		if strings.HasPrefix(string(out), "unshare: ") {
+			t.Skip(string(out))
+		}
+		if err != nil || args[0] == 't' && !strings.Contains(string(out), `"test_accuracy"`) {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
 	}
 }
