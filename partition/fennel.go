@@ -14,12 +14,15 @@ import (
 // part never weighs more than its limit. With several constraints |P_k| is the
 // mean size times how full the part is under the fullest.
 func Fennel(ctx context.Context, p *Problem) ([]uint32, error) {
+	return fennel(p).run(ctx, "fennel", p.passes())
+}
+
+func fennel(p *Problem) *stream {
 	const gamma = 1.5
 	n, m, k := float64(p.Graph.Nodes()), float64(p.Graph.Edges())/2, float64(p.Parts)
 	alpha := math.Sqrt(k) * m / math.Pow(n, 1.5)
 	mean := n / k
-	s := newStream(p, func(neighbours int, fill float64) float64 {
+	return newStream(p, func(neighbours int, fill float64) float64 {
 		return float64(neighbours) - alpha*gamma*math.Sqrt(fill*mean)
 	})
-	return s.run(ctx, "fennel", p.passes())
 }

@@ -218,19 +218,26 @@ func trainClasses(d *graph.Dataset) []float64 {
 	return counts
 }
 
-func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt WriteOptions) *folderWriter {
-	w := &folderWriter{d: d, parts: parts, halos: make([][]uint32, k), number: make([]uint32, len(parts))}
-	w.book = Book{Format: bookFormat, Version: formatVersion, ID: identify(d, parts, k), Dataset: d.Meta.Name,
+// bookOf is the book without what names the parts and their order.
+func bookOf(d *graph.Dataset, k int, q *Quality, opt WriteOptions) Book {
+	b := Book{Format: bookFormat, Version: formatVersion, Dataset: d.Meta.Name,
 		Nodes: int64(d.Graph.Nodes()), Edges: d.Graph.Edges(), Symmetric: d.Meta.Symmetric,
 		Weighted: d.Graph.Weights != nil, EdgeDim: d.Graph.EdgeDim,
 		Parts: k, Servers: max(opt.Servers, 1), Features: d.Meta.Features, Task: d.Meta.Task, Classes: d.Meta.Classes,
 		ClassNames: d.Meta.ClassNames, Contents: d.Contents(), Preparation: d.Meta.Preparation,
 		Train: int64(len(d.Splits.Train)), Val: int64(len(d.Splits.Val)), Test: int64(len(d.Splits.Test)),
 		Method: opt.Method, Seed: opt.Seed, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Dirs: absolute(opt.PartDirs)}
-	w.book.TrainClasses = trainClasses(d)
+	b.TrainClasses = trainClasses(d)
 	if s := d.Meta.Schema; s != nil {
-		w.book.Schema, w.book.Target = s, d.Target
+		b.Schema, b.Target = s, d.Target
 	}
+	return b
+}
+
+func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt WriteOptions) *folderWriter {
+	w := &folderWriter{d: d, parts: parts, halos: make([][]uint32, k), number: make([]uint32, len(parts))}
+	w.book = bookOf(d, k, q, opt)
+	w.book.ID = identify(d, parts, k)
 	w.book.Offsets, w.order = order(d, parts, k)
 	if w.book.Schema != nil {
 		w.book.TypeRuns = runsOf(w.book.Schema, w.book.Offsets, w.order)
@@ -239,18 +246,24 @@ func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt Wr
 		w.number[v] = uint32(i)
 	}
 	w.gcn, w.seen = gcnDegrees(d.Graph), d.SeenFrom()
+	w.markSplits()
+	return w
+}
+
+// markSplits makes sets of the splits.
+func (w *folderWriter) markSplits() {
+	d := w.d
 	w.split = map[string]bitset{}
 	for name, ids := range map[string][]uint32{"train": d.Splits.Train, "val": d.Splits.Val, "test": d.Splits.Test} {
 		if len(ids) == 0 {
 			continue
 		}
-		set := newBits(len(parts))
+		set := newBits(len(w.parts))
 		for _, v := range ids {
 			set.set(v)
 		}
 		w.split[name] = set
 	}
-	return w
 }
 
 func absolute(dirs []string) []string {

@@ -10,8 +10,11 @@ import "context"
 // with C the limit of a part. One pass reads the edges once, in order;
 // restreaming passes come close to the best possible without coarsening.
 func LDG(ctx context.Context, p *Problem) ([]uint32, error) {
-	s := newStream(p, func(neighbours int, fill float64) float64 { return float64(neighbours) * (1 - fill) })
-	return s.run(ctx, "ldg", p.passes())
+	return ldg(p).run(ctx, "ldg", p.passes())
+}
+
+func ldg(p *Problem) *stream {
+	return newStream(p, func(neighbours int, fill float64) float64 { return float64(neighbours) * (1 - fill) })
 }
 
 // passes of a streaming method by default: after five, restreaming

@@ -30,6 +30,9 @@ type entry struct {
 // the cut in 4 and 8 parts, on cora, which has 17 to 35 training vertices per part, 19 and 11%.
 const trainingBalance = "vertices:0.1,edges:0.2,train:0.1,val:0.1,test:0.1"
 
+// streams are the methods that read the edges vertex by vertex, several times.
+var streams = map[string]func(p *Problem) *stream{"ldg": ldg, "fennel": fennel}
+
 // entries in the order of --help: from the simplest to the best.
 func entries() []entry {
 	return []entry{

@@ -20,6 +20,18 @@ type partWriter struct {
 	ranks *ranks
 	out   *graph.FolderWriter
 	meta  PartMeta
+
+	// rows has the rows of the part's vertices alone, that of v at at(v); nil: they are read from the dataset.
+	rows *graph.CSR
+	at   func(v uint32) uint32
+}
+
+// neighbors are the in-neighbours of a vertex of the part.
+func (w *partWriter) neighbors(v uint32) []uint32 {
+	if w.rows != nil {
+		return w.rows.Neighbors(w.at(v))
+	}
+	return w.all.d.Graph.Neighbors(v)
 }
 
 func (w *partWriter) write(ctx context.Context, meta string) error {
@@ -189,7 +201,7 @@ func ofEdges[T float32 | int64](w *partWriter, name, descr string, from []T, dim
 // localRow appends the in-neighbours of v by local number, in the dataset's order.
 func (w *partWriter) localRow(row []uint32, v uint32) []uint32 {
 	lo, core := uint32(w.all.book.Offsets[w.k]), uint32(w.meta.Core)
-	for _, u := range w.all.d.Graph.Neighbors(v) {
+	for _, u := range w.neighbors(v) {
 		n := w.all.number[u]
 		if int(w.all.parts[u]) == w.k {
 			row = append(row, n-lo)

@@ -28,6 +28,8 @@ type Problem struct {
 	Passes int
 	// Hops is how far bytegnn's blocks reach, one per layer of the model; 0: two.
 	Hops int
+	// Scanned, if set, is called by methods that stream when they have read the rows of vertices lo to hi-1.
+	Scanned func(lo, hi int)
 	// Progress, if set, is called with the state of a stage.
 	Progress func(stage string, done, total int64)
 }

@@ -41,6 +41,8 @@ type Options struct {
 	Model   Model // for the expected traffic; In, Out and the rest come from the dataset
 	Compare bool  // also run the cheap methods, for the table of the page
 
+	Shared Shared // by several processes, none of which holds the graph
+
 	Progress func(stage string, done, total int64)
 }
 
@@ -97,6 +99,9 @@ func Run(ctx context.Context, dir string, opt Options) (*Report, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
 	}
+	if opt.Shared.Processes > 0 {
+		return runShared(ctx, dir, opt)
+	}
 	d, err := graph.Open(dir)
 	if err != nil {
 		return nil, err
@@ -139,6 +144,9 @@ func (o *Options) validate() error {
 	if o.Out == "" {
 		return nil
 	}
+	if o.Shared.Processes > 0 {
+		return nil // which may go on with what is there
+	}
 	// Before the work, not after it.
 	return free(o.Out, bookFile, o.Overwrite)
 }
@@ -148,6 +156,8 @@ type job struct {
 	opt Options
 	d   *graph.Dataset
 	p   Problem
+	// shared: several processes work, so edges are read window by window
+	shared bool
 	// all are the constraints whose balance is reported, requested or not.
 	all   []Constraint
 	model Model
@@ -166,19 +176,24 @@ func (j *job) prepare() (err error) {
 	}
 	// Methods index arrays by the ends of edges, which opening a large graph does not check.
 	// They, and training on the parts, also rely on the symmetric flag.
-	if err := j.d.CheckEdges(); err != nil {
-		return err
-	}
-	if err := j.d.CheckSymmetric(); err != nil {
-		return err
+	if !j.shared { // else they are checked window by window
+		if err := j.d.CheckEdges(); err != nil {
+			return err
+		}
+		if err := j.d.CheckSymmetric(); err != nil {
+			return err
+		}
 	}
 	if j.p.Constraints, err = ParseConstraints(cmp.Or(o.Balance, j.usual(o.Method)), j.d); err != nil {
 		return err
 	}
+	j.model = o.Model
+	if j.shared {
+		return j.fitModel()
+	}
 	if j.all, err = ParseConstraints(j.everything(), j.d); err != nil {
 		return err
 	}
-	j.model = o.Model
 	j.d.AdviseGraph(graph.WillNeed)
 	return j.fitModel()
 }

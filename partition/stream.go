@@ -38,25 +38,41 @@ func newStream(p *Problem, value func(int, float64) float64) *stream {
 
 // run streams until the passes are over or nothing moves any more.
 func (s *stream) run(ctx context.Context, name string, passes int) ([]uint32, error) {
-	n := len(s.parts)
-	for pass := range passes {
-		moved := 0
-		for v := range n {
-			if v%between == 0 {
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
-				s.p.report(name, int64(pass*n+v), int64(passes*n))
-			}
-			if s.place(v) {
-				moved++
-			}
+	for k := range passes {
+		moved, err := s.pass(ctx, name, k, passes)
+		if err != nil {
+			return nil, err
 		}
 		if moved == 0 {
 			break
 		}
 	}
 	return s.parts, rebalance(ctx, s.p, s.parts, s.loads)
+}
+
+// pass streams once, for the k-th time of passes. Its result depends on the assignment before it and on nothing else.
+func (s *stream) pass(ctx context.Context, name string, k, passes int) (moved int, err error) {
+	n := len(s.parts)
+	read := 0
+	for v := range n {
+		if v%between == 0 {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+			s.p.report(name, int64(k*n+v), int64(passes*n))
+			if s.p.Scanned != nil {
+				s.p.Scanned(read, v)
+				read = v
+			}
+		}
+		if s.place(v) {
+			moved++
+		}
+	}
+	if s.p.Scanned != nil {
+		s.p.Scanned(read, n)
+	}
+	return moved, nil
 }
 
 // place chooses the part of v; it reports whether it changed.

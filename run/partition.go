@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/event"
+	"starling/exchange"
 	"starling/nn"
 	"starling/partition"
 	"starling/plan"
@@ -35,7 +36,7 @@ func VerifyPartition(ctx context.Context, dir string) error {
 // Partition partitions the dataset in dir as s says.
 func Partition(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*report.Partition, error) {
 	r, err := setup.Cut(ctx, dir, s, events)
-	if err != nil {
+	if err != nil || s.Shared.Helper {
 		return nil, err
 	}
 	r.PeakRSSBytes = tensor.PeakRSS()
@@ -83,4 +84,18 @@ func planTraining(ctx context.Context, s *spec.Partition, r *partition.Report) {
 		r.Plan.Memory, r.Plan.Trained = p.Each, p.Trained
 		r.Plan.EpochBytes, r.Plan.FeatureBytes = p.SentEpoch, p.SentOnce
 	}
+}
+
+// PartitionShared is Partition by several processes, none of which holds the graph; a helper has no report.
+func PartitionShared(ctx context.Context, dir string, s spec.Partition, p Processes, memory string, events event.Listener) (
+	out *report.Partition, err error) {
+	s.Shared.Helper = IsHelper()
+	if s.Shared.Memory, err = exchange.ParseBytes("--memory", memory); err != nil {
+		return nil, err
+	}
+	err = p.with(s.Shared.Memory, events, func() error {
+		out, err = Partition(ctx, dir, s, events)
+		return err
+	})
+	return out, err
 }

@@ -123,7 +123,7 @@ func ImportShards(ctx context.Context, format, src string, opt ImportOptions, in
 	err = in.with(memory, events, func() error {
 		sum, err = setup.InStages(ctx, "", events, func(report dataset.Progress) (Summary, error) {
 			opt.Progress = report
-			return shards.Import(ctx, src, shards.Options{ImportOptions: opt, Memory: memory, IDs: in.IDs}, out)
+			return shards.Import(ctx, src, shards.Options{ImportOptions: opt, Memory: memory, IDs: in.IDs, Helper: IsHelper()}, out)
 		})
 		return err
 	})

@@ -29,6 +29,7 @@ type Partition struct {
 	HTML                    string
 	JSON                    string
 	Quiet                   bool
+	Shared                  partition.Shared // by several processes
 
 	// The model whose traffic and memory are planned: what is auto is as in a training run.
 	Model                 string // or auto: gcn, and of a typed graph rgcn
@@ -158,7 +159,7 @@ func (s *Partition) Options() (opt partition.Options, err error) {
 	}
 	return partition.Options{Parts: parts, Servers: s.Servers, Method: s.Method, Objective: objective,
 		Balance: s.Balance, Target: s.Target, BestEffort: s.BestEffort, Seed: s.Seed, Tries: s.Tries,
-		Threads: s.Threads, Passes: s.Passes, Hops: s.Hops,
+		Threads: s.Threads, Passes: s.Passes, Hops: s.Hops, Shared: s.Shared,
 		Out: s.Out, PartDirs: s.partDirs(parts), Overwrite: s.Overwrite, Verify: s.Verify, Compare: s.HTML != "",
 		Model: partition.Model{Name: planned.Model, Layers: planned.Layers, Hidden: planned.Hidden,
 			Heads: planned.Heads, BatchSize: s.BatchSize, Fanout: planned.Fanout}}, nil
@@ -176,6 +177,11 @@ func (s *Partition) check(parts int) error {
 		return Mistake("--workers", fmt.Sprint(s.Workers), "1 or more, of each server", "leave it out for --parts")
 	case s.BatchSize < 1:
 		return Mistake("--batch-size", fmt.Sprint(s.BatchSize), "1 or more", "")
+	case s.Shared.Processes < 0:
+		return Mistake("--processes", fmt.Sprint(s.Shared.Processes), "1 or more", "leave it out to partition in this process, in memory")
+	case s.Shared.Processes > 0 && (s.PartDir != "" || s.Out == "" || s.HTML != ""):
+		return Mistake("--processes", "it without --out, or with --part-dir or --html", "--out, which all parts are written to",
+			"name the folder to write")
 	case s.Tries < 1:
 		return Mistake("--tries", fmt.Sprint(s.Tries), "at least 1", "cut once, or several times to keep the best")
 	case s.Method != "" && !slices.Contains(names, s.Method):
@@ -195,7 +201,7 @@ func PartitionMistake(err error) error {
 		return err
 	}
 	switch in.Field {
-	case "parts", "method", "servers", "workers", "tries", "balance", "objective", "part-dir", "model", "out":
+	case "parts", "method", "servers", "workers", "tries", "balance", "objective", "part-dir", "model", "out", "processes":
 		return Renamed(err, map[string]string{in.Field: "--" + in.Field})
 	}
 	return err

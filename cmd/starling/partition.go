@@ -3,17 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"starling/report"
 	"starling/run"
 	"starling/spec"
 )
 
 func partitionCommand() *cobra.Command {
 	s := spec.DefaultPartition()
+	var memory string
 	names, about := run.PartitionMethods()
 	var list strings.Builder
 	for i, name := range names {
@@ -42,10 +45,10 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 			if err := s.CheckUnused(); err != nil {
 				return err
 			}
-			v := view(s.Quiet, s.JSON)
-			report, err := run.Partition(c.Context(), args[0], s, v)
+			v := view(s.Quiet || run.IsHelper(), s.JSON)
+			report, err := partitionBy(c, args[0], s, memory, v)
 			v.Close()
-			if err != nil {
+			if err != nil || report == nil {
 				return err
 			}
 			if s.JSON != "" {
@@ -60,9 +63,22 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 		},
 	}
 	partitionFlags(c.Flags(), &s, names)
+	c.Flags().IntVar(&s.Shared.Processes, "processes", 0, "processes that partition together, none of which holds the graph (ldg, fennel; others hold it in one), and go on after they were killed; the same command on other hosts that share the folders joins in")
+	c.Flags().StringVar(&memory, "memory", "512MiB", "with --processes: what each may take for edges, beside its part and 16 bytes per vertex")
 	c.Flags().SortFlags = false
 	completeValues(c, settingValues())
 	return c
+}
+
+// partitionBy partitions in this process, or in several.
+func partitionBy(c *cobra.Command, dir string, s spec.Partition, memory string, v run.View) (*report.Partition, error) {
+	if s.Shared.Processes != 0 {
+		return run.PartitionShared(c.Context(), dir, s, run.Processes{N: s.Shared.Processes, Args: os.Args[1:]}, memory, v)
+	}
+	if c.Flags().Changed("memory") {
+		return nil, spec.Mistake("--memory", "a setting without effect", "it beside --processes", "leave it out")
+	}
+	return run.Partition(c.Context(), dir, s, v)
 }
 
 // verifyPartition is what a partition folder, rather than a dataset, asks for.

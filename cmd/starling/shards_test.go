@@ -73,6 +73,9 @@ func TestImportInShards(t *testing.T) {
 	}
 	killed(t, dir, after, args("again", "2")...)
 	sameFolders(t, filepath.Join(dir, "one"), filepath.Join(dir, "again"))
+	works(t, dir, strings.Fields("partition one --parts 3 --method fennel --out parts --quiet")...)
+	killed(t, dir, after, strings.Fields("partition again --parts 3 --method fennel --out again-parts --quiet --processes 2 --memory 1MiB")...)
+	sameFolders(t, filepath.Join(dir, "parts"), filepath.Join(dir, "again-parts"))
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); left != nil {
 		t.Errorf("left behind: %v", left)
 	}

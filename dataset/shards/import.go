@@ -21,6 +21,7 @@ type Options struct {
 	dataset.ImportOptions
 	Memory int64  // bytes that each process may take for its data
 	IDs    string // what ids are: numbers, text, or "": all alike
+	Helper bool   // it is another process that puts the dataset in its place
 }
 
 // LeastMemory and DefaultMemory are bounds and default of Options.Memory.
@@ -114,12 +115,16 @@ func Import(ctx context.Context, src string, opt Options, out string) (sum datas
 	if j.f, err = tasks.Open(work, &j.plan); err != nil {
 		return sum, err
 	}
+	defer j.f.Close()
 	j.f.Progress = opt.Progress
 	if err := j.stages(out); err != nil {
 		if _, gone := os.Stat(work); gone != nil && j.made(out) { // another process was faster, and has removed the work
 			return summary(out)
 		}
 		return sum, err
+	}
+	if opt.Helper {
+		return sum, nil
 	}
 	return summary(out)
 }

@@ -238,6 +238,9 @@ func (j *job) finish(out string) error {
 	if err := j.f.Do(j.ctx, "finish", 1, func(int, *tasks.Out) (any, error) { return nil, j.assemble(dir) }); err != nil {
 		return err
 	}
+	if j.opt.Helper {
+		return nil
+	}
 	return j.f.Finish(j.ctx, func() error { return j.publish(dir, filepath.Clean(out)) })
 }
 

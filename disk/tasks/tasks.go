@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"starling/disk"
 )
 
 const (
+	membersDir = "members" // with a locked file of every process
 	planFile   = "plan.json"
 	resultFile = "result.json"
 
@@ -30,6 +32,8 @@ type Folder struct {
 	Dir string
 	// Progress, if set, is called as tasks are done, by whomever.
 	Progress func(stage string, done, total int64)
+
+	leave func()
 }
 
 // Open opens the work of a plan in dir, and starts it if there is none. A folder of another plan is refused
@@ -56,7 +60,46 @@ func Open(dir string, plan any) (*Folder, error) {
 	if !bytes.Equal(there, text) {
 		return nil, &Other{Dir: dir, Difference: difference(string(there), string(text))}
 	}
-	return &Folder{Dir: dir}, nil
+	f := &Folder{Dir: dir}
+	return f, f.join()
+}
+
+// join says that this process reads what is in the folder, until it leaves.
+func (f *Folder) join() error {
+	dir := filepath.Join(f.Dir, membersDir)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	m, err := os.CreateTemp(dir, "*")
+	if err != nil {
+		return err
+	}
+	m.Close()
+	release, _, err := disk.Claim(m.Name())
+	f.leave = sync.OnceFunc(func() {
+		release()
+		os.Remove(m.Name())
+	})
+	return err
+}
+
+// Close says that this process reads the folder no more.
+func (f *Folder) Close() { f.leave() }
+
+// alone tells whether no other process reads what is in the folder: all have left it, or were killed.
+func (f *Folder) alone() bool {
+	members, _ := filepath.Glob(filepath.Join(f.Dir, membersDir, "*"))
+	for _, m := range members {
+		release, free, err := disk.Claim(m)
+		if err != nil {
+			continue // it has just left
+		}
+		if !free {
+			return false
+		}
+		release()
+	}
+	return true
 }
 
 // Other is the error of a folder that has the work of another plan.
@@ -299,10 +342,11 @@ func (f *Folder) Drop(stage string, from, to int) error {
 	return nil
 }
 
-// Finish removes the folder, after put has put what was made in its place. One of the processes does that, and the
-// others wait until the folder is gone.
+// Finish removes the folder, after put has put what was made in its place. One of the processes does that when all
+// have called Finish, and the others wait until the folder is gone.
 func (f *Folder) Finish(ctx context.Context, put func() error) error {
 	begun := time.Now()
+	f.leave()
 	for {
 		release, free, err := disk.Claim(f.Dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -311,13 +355,16 @@ func (f *Folder) Finish(ctx context.Context, put func() error) error {
 		if err != nil {
 			return err
 		}
-		if free {
+		if free && (f.alone() || !exists(filepath.Join(f.Dir, planFile))) {
 			err := f.finish(put)
 			release()
 			return err
 		}
+		if free {
+			release()
+		}
 		if time.Since(begun) > lifeless {
-			return fmt.Errorf("%s: another process has been finishing this work for %s; end it, and start again", f.Dir, lifeless)
+			return fmt.Errorf("%s: another process has been reading or finishing this work for %s; end it, and start again", f.Dir, lifeless)
 		}
 		select {
 		case <-ctx.Done():
