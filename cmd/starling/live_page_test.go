@@ -125,23 +125,25 @@ func decode(t *testing.T, text string, x any) {
 	}
 }
 
-// values makes sure that a word shows under the pointer over an element.
+// values makes sure that a word shows under the pointer somewhere over an element.
 func (p *tab) values(selector, word string) {
 	p.t.Helper()
 	at := value[[]float64](p, `(() => { const e = document.querySelector("`+selector+`");
 		e.scrollIntoView({block: "center"});
-		const r = e.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2]; })()`)
+		const r = e.getBoundingClientRect(); return [r.left, r.width, r.top + r.height / 2]; })()`)
 	end := time.Now().Add(hang)
 	for i := 0; ; i++ {
-		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0]+float64(i%3), at[1]))
+		p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0]+at[1]*(float64(i%16)+0.5)/16, at[2]))
 		text := value[string](p, `(e => !e || e.hidden ? "" : e.textContent)(document.getElementById("values"))`)
 		if strings.Contains(text, word) {
-			return
+			break
 		}
 		if time.Now().After(end) {
 			p.t.Fatalf("over %s: %q", selector, text)
 		}
 	}
+	p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1))
+	p.until(`document.getElementById("values").hidden`)
 }
 
 // sorts makes sure that a click on the head of a column sorts a table, one more the other way.

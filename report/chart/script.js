@@ -9,9 +9,10 @@
     if (!box.isConnected) document.body.append(box);
     box.textContent = text;
     box.hidden = false;
+    box.style.left = "0"; // near the border it would be narrower
     const r = box.getBoundingClientRect();
     const left = e.clientX + 14 + r.width > innerWidth ? e.clientX - r.width - 14 : e.clientX + 14;
-    box.style.left = Math.max(4, left) + "px";
+    box.style.left = Math.max(4, Math.min(left, innerWidth - r.width - 4)) + "px";
     box.style.top = Math.max(4, Math.min(e.clientY + 14, innerHeight - r.height - 4)) + "px";
   };
   const list = (e, name) => (e.dataset[name] || "").split(" ");
