@@ -46,6 +46,7 @@ var smokes = map[string]smoke{
 	"bench-large":       {line: "--edges 3000 --steps 1"},
 	"bench-mini":        {line: "--graphs arxiv --rounds 1 --batches 1 --peers ''"},
 	"bench-partition":   {line: "--methods random,hash --parts 4"},
+	"bench-python":      {line: help}, // PyG
 	"bench-paths":       {line: "--parts train", needs: "root", long: true},
 	"bench-peers":       {line: "--graphs arxiv --models gcn,sage,gat --rounds 1 --epochs 1 --peers ''"},
 	"bench-plan":        {line: "--work work --prepare", long: true},
@@ -81,8 +82,10 @@ var smokes = map[string]smoke{
 	"test-race":          {line: "./event"},
 	"test-release":       {line: help},
 	"test-tools":         {},
+	"try-install":        {line: help}, // minutes, and debootstrap
 	"try-cuda-faults":    {line: "work", needs: "nvidia-smi"},
 	"try-launchers":      {line: "--no-install openmpi", needs: "mpirun", long: true},
+	"try-pythons":        {line: help}, // minutes, and a package index
 	"vulncheck":          {},
 	"walk":               {line: help},
 	"peers/citation.py":  {needs: "torch"},
