@@ -23,6 +23,7 @@
 //
 //	book.json              the offsets, sizes, method, servers, in a typed graph the schema and the runs of vertices
 //	                       of one type: the Book
+//	settings.json          only of parts that several processes made: the settings, so that the same command finds them done
 //	part0/ part1/ …        each complete by itself: it may be copied to another
 //	                       host alone, since its meta.json repeats the book
 //

@@ -104,7 +104,7 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 }
 
 // holds is what is in a folder, by the file that marks it.
-var holds = map[string][]string{bookFile: {bookFile, "part[0-9]*"}, partFile: {partFile, "*.npy"}}
+var holds = map[string][]string{bookFile: {bookFile, "part[0-9]*", settingsFile}, partFile: {partFile, "*.npy"}}
 
 // free refuses to replace anything but a partition, and does that only with overwrite.
 func free(dir, marker string, overwrite bool) error {

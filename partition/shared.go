@@ -1,9 +1,11 @@
 package partition
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,6 +67,7 @@ type sharedPlan struct {
 type sharedJob struct {
 	*job
 	ctx     context.Context
+	plan    sharedPlan
 	f       *tasks.Folder
 	k       int
 	windows []window
@@ -88,16 +91,21 @@ func runShared(ctx context.Context, dir string, opt Options) (r *Report, err err
 		return nil, &graph.InputError{Field: "processes", Found: "no --out, or --part-dir", Want: "--out with --processes, and all parts in it",
 			Fix: "name the folder to write"}
 	}
-	if _, err := os.Stat(work); err != nil {
-		if err := free(opt.Out, bookFile, opt.Overwrite); err != nil {
-			return nil, err
-		}
-	}
 	d, err := graph.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
+	plan := sharedPlan{1, d.Meta.Name, d.Meta.CRC32C, opt.Parts, opt.Servers, opt.Method, opt.Objective.String(), opt.Balance,
+		opt.BestEffort, opt.Seed, opt.Tries, opt.Passes, opt.Hops, opt.Shared.Memory}
+	if _, err := os.Stat(work); err != nil {
+		if !opt.Overwrite && plan.made(opt.Out) {
+			return nil, nil
+		}
+		if err := free(opt.Out, bookFile, opt.Overwrite); err != nil {
+			return nil, err
+		}
+	}
 	if d.Typed() || d.HasTimes() {
 		return nil, &graph.InputError{File: dir, Found: "a typed graph, or one with times", Want: "a graph without both for --processes",
 			Fix: "leave --processes out"}
@@ -107,8 +115,8 @@ func runShared(ctx context.Context, dir string, opt Options) (r *Report, err err
 	if err := s.prepare(); err != nil {
 		return nil, err
 	}
-	if s.f, err = tasks.Open(work, sharedPlan{1, d.Meta.Name, d.Meta.CRC32C, opt.Parts, opt.Servers, opt.Method, opt.Objective.String(),
-		opt.Balance, opt.BestEffort, opt.Seed, opt.Tries, opt.Passes, opt.Hops, opt.Shared.Memory}); err != nil {
+	s.plan = plan
+	if s.f, err = tasks.Open(work, plan); err != nil {
 		return nil, err
 	}
 	defer s.f.Close()
@@ -122,6 +130,16 @@ func runShared(ctx context.Context, dir string, opt Options) (r *Report, err err
 		return &Report{Out: opt.Out}, nil
 	}
 	return s.reportShared()
+}
+
+// settingsFile is in a partition by several processes, so that the same command finds that it is done.
+const settingsFile = "settings.json"
+
+// made tells whether out has the parts of this plan.
+func (p sharedPlan) made(out string) bool {
+	text, err := json.Marshal(p)
+	there, err2 := os.ReadFile(filepath.Join(out, settingsFile))
+	return err == nil && err2 == nil && bytes.Equal(text, there) && IsPartition(out)
 }
 
 // explainShared makes what the folder of the work tells a user's matter.
@@ -769,6 +787,13 @@ func (s *sharedJob) publish(dir string, book *Book) error {
 		}
 	}
 	if err := writeSealed(filepath.Join(dir, bookFile), book, &book.CRC32C); err != nil {
+		return err
+	}
+	text, err := json.Marshal(s.plan)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, settingsFile), text, 0o666)
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := os.Lstat(out); err == nil {

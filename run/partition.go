@@ -36,7 +36,10 @@ func VerifyPartition(ctx context.Context, dir string) error {
 // Partition partitions the dataset in dir as s says.
 func Partition(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*report.Partition, error) {
 	r, err := setup.Cut(ctx, dir, s, events)
-	if err != nil || s.Shared.Helper {
+	if err == nil && r == nil {
+		event.All(events).On(event.Note{Text: s.Out + ": has these parts already, made by the same command; remove it, or give --overwrite, to make them again"})
+	}
+	if err != nil || r == nil || s.Shared.Helper {
 		return nil, err
 	}
 	r.PeakRSSBytes = tensor.PeakRSS()

@@ -42,6 +42,7 @@ type plan struct {
 	Settings settings
 	Edges    []source
 	Vertices []source
+	Columns  vertexColumns
 }
 
 // settings are what of dataset.ImportOptions is used here.
@@ -75,6 +76,7 @@ type job struct {
 	numbers numbering
 	pieces  []piece
 	sorted  []sortResult
+	classes classes
 	listed  int64
 	loops   int64
 }
@@ -95,10 +97,6 @@ func Import(ctx context.Context, src string, opt Options, out string) (sum datas
 	}
 	if j.edges, j.vertices, err = dataset.EdgeShards(src); err != nil {
 		return sum, err
-	}
-	if len(j.vertices) > 0 {
-		return sum, &graph.InputError{File: j.vertices[0], Found: "a shard of vertices", Want: "shards of edges alone",
-			Fix: "import it without --workers, or move it elsewhere"}
 	}
 	if err := j.describe(); err != nil {
 		return sum, err
@@ -130,7 +128,7 @@ func Import(ctx context.Context, src string, opt Options, out string) (sum datas
 }
 
 func (j *job) stages(out string) error {
-	for _, stage := range []func() error{j.read, j.number, j.spread, j.sort, j.place} {
+	for _, stage := range []func() error{j.read, j.number, j.spread, j.sort, j.rows, j.place} {
 		if err := stage(); err != nil {
 			return err
 		}
@@ -162,7 +160,7 @@ func (j *job) check() error {
 	}
 	for flag, given := range map[string]bool{"labels": o.Labels != "", "features": o.Features != "", "splits": o.Splits != "",
 		"features-from": o.FeaturesFrom != "", "one-hot": len(o.OneHot) > 0, "standardize": o.Standardize,
-		"train": o.Split != dataset.SplitOptions{}} {
+		"train": o.Split != dataset.SplitOptions{}, "task": o.Task != "" && o.Task != "classify", "missing": o.Missing == "mean"} {
 		if given {
 			return bad(flag, "a setting without effect on shards", "it without --workers; labels, features and splits are columns of shards called nodes…")
 		}
@@ -204,7 +202,7 @@ func (j *job) describe() error {
 			*list.to = append(*list.to, source{name, info.Size(), info.ModTime().UnixNano()})
 		}
 	}
-	return nil
+	return j.describeVertexTable()
 }
 
 // sourceLine is what meta.json says of a dataset that this import has made.
