@@ -52,7 +52,7 @@ func TimePartitions(ctx context.Context, dir string, s spec.Partition, methods [
 		switch {
 		case errors.Is(err, report.ErrInterrupted):
 			return b, err
-		case err != nil && s.Method == "metis" && errors.As(err, &in):
+		case err != nil && s.Method == "metis" && errors.As(err, &in), errors.Is(err, partition.ErrNoEngine):
 			b.Rows = append(b.Rows, PartitionRow{Method: s.Method, Failed: err.Error()})
 			fmt.Fprintf(out, "%-11s %v\n", s.Method, err)
 			continue

@@ -46,6 +46,8 @@ func entries() []entry {
 		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", trainingBalance, true, false},
 		{"g3", G3, "multilevel, then swaps until remote vertices are even", "vertices,edges:0.1", true, false},
 		{"metis", Metis, "the system's libmetis, if it is installed", trainingBalance, true, false},
+		{"kaminpar", KaMinPar, "the Python package kaminpar, if it is installed", trainingBalance, true, false},
+		{"ptscotch", PTScotch, "PT-Scotch under mpirun, if both are installed", trainingBalance, false, false},
 	}
 }
 

@@ -142,6 +142,8 @@ func (r *Partition) left() (list []string) {
 	for _, name := range partition.Names() {
 		switch {
 		case slices.ContainsFunc(r.Compared, func(c partition.Compared) bool { return c.Method == name }):
+		case partition.IsEngine(name):
+			list = append(list, name+": runs another program; cut with --method "+name+" to see it")
 		case name == "metis":
 			list = append(list, "metis: needs the library METIS; cut with --method metis to see it")
 		default:

@@ -54,7 +54,7 @@ func dimensions() []dimension {
 			s.Cluster.Servers = 2
 			option("relay")(s, "true")
 		}}}},
-		{"partitioner", "--partitioner", each(partition.Names(),
+		{"partitioner", "--partitioner", each(slices.DeleteFunc(partition.Names(), partition.IsEngine),
 			func(s *spec.Spec, v string) { s.Cluster.Partitioner = v })},
 		{"transport", "--transport", transports()},
 		{"send order", "--send-order", each(coflow.OrderNames(),

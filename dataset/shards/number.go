@@ -33,7 +33,7 @@ func (j *job) ranges() int {
 	for i := range j.counts {
 		keys += j.counts[i].KeysBytes
 	}
-	return int(min(max(keys/(j.opt.Memory/4), 1), mostRanges))
+	return int(min(max(keys/(j.opt.Memory/16), 1), mostRanges)) // more than would fit, so that several processes have work
 }
 
 // number is stage number: it merges the runs of all shards.

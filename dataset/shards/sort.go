@@ -20,7 +20,7 @@ type piece struct {
 }
 
 // pieceEdges and pieceRows bound a piece, so that its sorting fits the memory.
-func (j *job) pieceEdges() int64 { return max(j.opt.Memory/16, 1<<10) }
+func (j *job) pieceEdges() int64 { return max(j.opt.Memory/32, 1<<10) }
 func (j *job) pieceRows() int64 {
 	return max(min(j.opt.Memory/32, j.opt.Memory/4/int64(4*j.rowWords())), 1<<10)
 }
