@@ -26,6 +26,9 @@ type Options struct {
 	Switch *SwitchOptions
 	// Host is what messages take beside what the network does.
 	Host HostOptions
+	// Settled, if set, is called when all goroutines of the bubble wait, before time passes: what they have done until
+	// then does not depend on the order in which they ran. It must not block.
+	Settled func()
 }
 
 // frameBytes is what precedes each chunk on a connection, as over TCP.
@@ -164,6 +167,9 @@ func (c *cluster) drive() {
 	for pause := time.Duration(1); c.running > 0; {
 		passed, _ := wire.Alarm(wire.Real, pause) // in a bubble, its time
 		<-passed
+		if c.opt.Settled != nil {
+			c.opt.Settled()
+		}
 		if pause *= 2; c.take() || c.advance() {
 			pause = 1
 		}
