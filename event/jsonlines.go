@@ -27,14 +27,20 @@ type JSONLines struct {
 // NewJSONLines writes to w.
 func NewJSONLines(w io.Writer) *JSONLines { return &JSONLines{w: w, now: time.Now} }
 
-// On writes an event.
+// On writes an event that comes now.
 func (j *JSONLines) On(e Event) {
+	if _, span := e.(Span); !span {
+		j.Take(e, j.now())
+	}
+}
+
+// Take writes an event that came at a time.
+func (j *JSONLines) Take(e Event, at time.Time) {
 	if _, ok := e.(Span); ok || j.err != nil {
 		return
 	}
-	now := j.now()
-	for _, e := range j.thin.take(e, now) {
-		b, err := Encode(e, now)
+	for _, e := range j.thin.take(e, at) {
+		b, err := Encode(e, at)
 		if err == nil {
 			_, err = j.w.Write(append(b, '\n'))
 		}

@@ -12,6 +12,7 @@ type Opened struct {
 	Program  string // the version of the program
 	Command  string // that repeats the run
 	Settings string // all of them, as in starling.yaml
+	Virtual  bool   // times are virtual: the run is simulated
 }
 
 // Planned is what a run of several workers is expected to take.

@@ -15,7 +15,7 @@ import (
 // schemas are the fields that each version of the events has, with their types. A version is not edited but by adding
 // to it: where a field goes away, or is of another type, Schema grows and a new list stands here.
 var schemas = map[int]string{1: `
-opened schema:number program:string command:string settings:string
+opened schema:number program:string command:string settings:string virtual:bool
 planned memory:number workers:[]number parts:string epoch_seconds:number why:string epoch_bytes:number at_most:bool
 started dataset:string model:string strategy:string vertices:number edges:number parameters:number learnt:number
 	workers:number first_epoch:number epochs:number metric:string

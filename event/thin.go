@@ -1,6 +1,10 @@
 package event
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 const (
 	// reportsKept is about how many reports of a worker are kept of a run before they come half as often.
@@ -44,7 +48,8 @@ func (t *thinner) take(e Event, now time.Time) []Event {
 
 // rest are the reports that were left out last.
 func (t *thinner) rest(now time.Time) (list []Event) {
-	for r, w := range t.waiting {
+	for _, r := range slices.Sorted(maps.Keys(t.waiting)) {
+		w := t.waiting[r]
 		w.Slices = joinSlices(w.Slices, now.Sub(t.at[r]).Seconds(), nil)
 		list = append(list, w)
 	}
@@ -66,7 +71,7 @@ func joinSlices(earlier []Slice, seconds float64, later []Slice) []Slice {
 		for i := 0; i < len(all); i += 2 {
 			s := all[i]
 			if i+1 < len(all) {
-				s = s.with(all[i+1])
+				s = s.With(all[i+1])
 			}
 			half = append(half, s)
 		}
@@ -75,8 +80,8 @@ func joinSlices(earlier []Slice, seconds float64, later []Slice) []Slice {
 	return all
 }
 
-// with is a slice and the one after it.
-func (s Slice) with(o Slice) Slice {
+// With is a slice and the one after it.
+func (s Slice) With(o Slice) Slice {
 	if o.Wait > s.Wait {
 		s.For = o.For
 	}

@@ -12,7 +12,7 @@ import (
 func TestActivity(t *testing.T) {
 	start := time.Now()
 	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
-	var a activity
+	a := activity{step: sliceTime}
 	wait := func(from, to float64, peer int) {
 		a.add(at(from), at(to), func(s *event.Slice, seconds float64) { s.Wait, s.For = s.Wait+seconds, peer })
 	}
@@ -43,5 +43,38 @@ func TestActivity(t *testing.T) {
 	wait(4, 4000, 0) // a worker that nothing asked for an hour keeps little
 	if len(a.list) > mostSlices {
 		t.Errorf("%d slices", len(a.list))
+	}
+}
+
+// TestActivityInVirtualTime: slices become longer with the run, and none is forgotten, whether a step takes
+// microseconds or hours.
+func TestActivityInVirtualTime(t *testing.T) {
+	start := time.Now()
+	for _, scale := range []float64{1e-6, 1e3} {
+		at := func(s float64) time.Time { return start.Add(time.Duration(scale * s * float64(time.Second))) }
+		a := activity{step: virtualSlice, doubles: true}
+		var known, waited float64
+		reports := 0
+		take := func(list []event.Slice) {
+			for _, s := range list {
+				known, waited = known+s.Seconds, waited+s.Wait
+			}
+			reports += len(list)
+		}
+		for i := range 2000 { // computes for 3, then waits for 1
+			from := float64(4 * i)
+			a.add(at(from), at(from+3), func(*event.Slice, float64) {})
+			a.add(at(from+3), at(from+4), func(s *event.Slice, seconds float64) { s.Wait, s.For = s.Wait+seconds, 1 })
+			if i%7 == 0 {
+				take(a.take(at(from+4), -1, at(0)))
+			}
+		}
+		take(a.rest(at(8000)))
+		if math.Abs(known/(8000*scale)-1) > 0.01 || math.Abs(waited/(2000*scale)-1) > 0.01 {
+			t.Errorf("%v s known, %v waited", known, waited)
+		}
+		if reports < mostSlices/2 || reports > 10*mostSlices {
+			t.Errorf("%d slices", reports)
+		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 // detail is what pages and files of events show of a worker beside its status.
 type detail struct {
+	now      func() time.Time
+	every    time.Duration // bytes are compared at most so often
 	activity activity
 	waited   []time.Duration // for each peer, when the last wait ended
 	scratch  []time.Duration
@@ -30,7 +32,7 @@ const trafficEvery = 500 * time.Millisecond
 
 // Detailed has the reporter also keep what pages and files of events show.
 func (r *Reporter) Detailed() *Reporter {
-	r.mu.detail = &detail{in: wire.Bytes{}}
+	r.mu.detail = &detail{now: time.Now, every: trafficEvery, in: wire.Bytes{}, activity: activity{step: sliceTime}}
 	return r
 }
 
@@ -51,7 +53,7 @@ func (d *detail) on(e event.Event, end wire.Endpoint) {
 	switch e := e.(type) {
 	case event.Started:
 		d.first = e.FirstEpoch
-		now := time.Now()
+		now := d.now()
 		d.activity.add(now, now, nil)
 	case event.Epoch:
 		d.epoch(e, end)
@@ -118,7 +120,7 @@ func (d *detail) epoch(e event.Epoch, end wire.Endpoint) {
 		return
 	}
 	d.in.AddAll(d.plan.In(e.Epoch), 1)
-	if time.Since(d.trafficAt) >= trafficEvery {
+	if d.now().Sub(d.trafficAt) >= d.every {
 		d.compare(end)
 	}
 }
@@ -134,7 +136,7 @@ func (d *detail) compare(end wire.Endpoint) {
 	}
 	planned := p.Beside(d.epochs, d.measured, d.epochs)
 	planned.AddAll(d.in, 1)
-	d.traffic, d.trafficAt = report.NewTraffic(planned, end.Ledger().SentBytes()), time.Now()
+	d.traffic, d.trafficAt = report.NewTraffic(planned, end.Ledger().SentBytes()), d.now()
 }
 
 // report is the detail of a status.
