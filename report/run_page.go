@@ -67,7 +67,9 @@ func (r *Run) facts() (list []Setting) {
 		add("median epoch", "%s", Seconds(x))
 	}
 	add("in all", "%s", Seconds(r.Seconds))
-	add("memory", "%s", event.Bytes(r.PeakRSSBytes))
+	if r.PeakRSSBytes > 0 { // it is no simulation
+		add("memory", "%s", event.Bytes(r.PeakRSSBytes))
+	}
 	add("parameters", "%s", event.Count(int64(r.Parameters)))
 	add("seed", "%d", r.Seed)
 	return list

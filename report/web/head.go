@@ -52,10 +52,14 @@ func (s *state) head() head {
 	if each, left := s.pace(); each > 0 {
 		add("epoch takes", chart.Seconds(each))
 		if s.done == nil {
-			add("left", event.Duration(left))
+			add("left", s.duration(left))
 		}
 	}
-	add("so far", event.Duration(s.last.Sub(s.began)))
+	if s.opened.Virtual {
+		add("virtual time", s.duration(s.last.Sub(s.began)))
+	} else {
+		add("so far", s.duration(s.last.Sub(s.began)))
+	}
 	if s.starts > 1 {
 		add("starts", fmt.Sprint(s.starts))
 	}
@@ -64,6 +68,22 @@ func (s *state) head() head {
 		add("strategy", s.started.Strategy)
 	}
 	return h
+}
+
+// duration is a time of the run as text; virtual time has parts of a millisecond.
+func (s *state) duration(d time.Duration) string {
+	if s.opened.Virtual {
+		return chart.Seconds(d.Seconds())
+	}
+	return event.Duration(d)
+}
+
+// rounded is seconds of the run, without digits that real time does not have.
+func (s *state) rounded(x, digits float64) float64 {
+	if s.opened.Virtual {
+		return x
+	}
+	return math.Round(x*digits) / digits
 }
 
 // doing is what a run does, and the class of that.

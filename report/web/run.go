@@ -142,7 +142,9 @@ func (r *Run) snapshot() *state {
 func (s *state) take(e event.Event, at float64) {
 	switch e := e.(type) {
 	case event.Opened:
-		s.opened = e
+		if s.opened = e; e.Virtual && s.line.step == 0 {
+			s.line.step = finestVirtual
+		}
 	case event.Planned:
 		s.planned = &e
 	case event.Started:

@@ -11,6 +11,8 @@ const (
 	// mostBuckets is how finely a timeline divides a run; when a run is longer, neighbours are joined.
 	mostBuckets = 512
 	finest      = 0.1 // seconds
+	// finestVirtual is for virtual time: an epoch of simulated workers may take microseconds.
+	finestVirtual = 1e-7
 )
 
 // timeline is what each worker did, in buckets of the same length for all.
@@ -79,13 +81,17 @@ func (b *bucket) add(o *bucket) {
 	b.memory = max(b.memory, o.memory)
 }
 
+// mostSeconds is how long a run may take.
+const mostSeconds = 1e10
+
 // take adds a slice that began at a time.
 func (t *timeline) take(worker int, from float64, s *event.Slice) {
-	if !(s.Seconds > 0) || s.Seconds > 1e7 || from < -s.Seconds {
+	if !(s.Seconds > 0) || s.Seconds > 1e7 || from < -s.Seconds || from > mostSeconds {
 		return
 	}
-	for at, until := max(from, 0), from+s.Seconds; at < until-1e-9; {
-		b, end := t.at(worker, at+1e-9)
+	const exact = 1e-8 // of a bucket
+	for at, until := max(from, 0), from+s.Seconds; at < until-exact*t.step; {
+		b, end := t.at(worker, at+exact*t.step)
 		length := min(end, until) - at
 		share := length / s.Seconds
 		b.add(&bucket{known: float32(length), wait: float32(s.Wait * share), draw: float32(s.Draw * share),

@@ -86,6 +86,7 @@ type timeView struct {
 	Of    string
 	Strip *chart.Strip
 	Many  bool
+	Clock string // that times are of, where it is not the host's
 	Text  string // why there is none
 }
 
@@ -105,7 +106,7 @@ func (s *state) timePanel(of string) timeView {
 		return v
 	}
 	strip := &chart.Strip{Columns: n, Step: line.step, Left: "0 s",
-		Right:  chart.Seconds(math.Round(float64(n)*line.step*10) / 10),
+		Right:  chart.Seconds(s.rounded(float64(n)*line.step, 10)),
 		Labels: strings.Join(append(slices.Clone(activityNames), transferName), ",")}
 	for r, row := range line.rows {
 		columns := make([]chart.Column, n)
@@ -127,7 +128,9 @@ func (s *state) timePanel(of string) timeView {
 		strip.Keys = append(strip.Keys, chart.Key{Kind: kind, Text: activityNames[i]})
 	}
 	strip.Keys = append(strip.Keys, chart.Key{Kind: transferKind, Text: transferName + " to it, beside the others"})
-	v.Strip = strip
+	if v.Strip = strip; s.opened.Virtual {
+		v.Clock = "Virtual time, of simulated workers."
+	}
 	return v
 }
 
@@ -245,13 +248,20 @@ type workersView struct {
 func (s *state) workersPanel(of, id string) workersView {
 	v := workersView{Of: of, Text: "No worker has reported yet."}
 	t := &chart.Table{ID: id, Heads: []string{"rank", "host", "process", "epoch", "memory", "peak", "planned"}}
+	if s.opened.Virtual { // it is no process of its own
+		t.Heads = []string{"rank", "host", "epoch"}
+	}
 	gpus := slices.ContainsFunc(s.ranks, func(r rank) bool { return r.now.DeviceSize > 0 })
 	if gpus {
 		t.Heads = append(t.Heads, "GPU", "GPU memory")
 	}
 	for i := range s.ranks {
 		if r := &s.ranks[i]; r.seen {
-			t.Rows = append(t.Rows, chart.Line{Cells: r.cells(i, s.planned, gpus)})
+			cells := r.cells(i, s.planned, gpus)
+			if s.opened.Virtual {
+				cells = []chart.Cell{cells[0], cells[1], cells[3]}
+			}
+			t.Rows = append(t.Rows, chart.Line{Cells: cells})
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -329,7 +339,7 @@ func (s *state) happenedPanel(of, id string) happenedView {
 	for _, h := range slices.Backward(s.happened) {
 		kind := cmp.Or(kindNames[h.Kind], "other")
 		t.Rows = append(t.Rows, chart.Line{Kind: "is-" + h.Kind, Cells: []chart.Cell{chart.Of(h.At,
-			chart.Seconds(math.Round(h.At*100)/100)),
+			chart.Seconds(s.rounded(h.At, 100))),
 			chart.Of(float64(h.Epoch), event.Count(int64(h.Epoch))), chart.Text(kind), chart.Wide(h.Text)}})
 	}
 	if len(t.Rows) > 0 {
