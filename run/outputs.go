@@ -154,6 +154,9 @@ func (o *outputs) open(p *plan.Plan, d *decision) {
 	}
 }
 
+// CommandLine is the command of this process.
+func CommandLine() string { return commandOf(os.Args) }
+
 // commandOf is a command as a shell takes it.
 func commandOf(args []string) string {
 	var words []string

@@ -45,10 +45,12 @@ type Options struct {
 	Sharing int
 	// Passes is how many packets per second pass the pipeline of a switch that adds; Steady hosts
 	// do not slow down when packets are marked.
-	Passes    float64
-	Steady    bool
-	Charts    int // ports whose queue and utilisation over time are kept
-	Simulated func(Row)
+	Passes float64
+	Steady bool
+	Charts int // ports whose queue and utilisation over time are kept
+	// Events is a folder that gets a file of events per strategy; "": none. Command is the one that repeats the run.
+	Events, Command string
+	Simulated       func(Row)
 
 	measure func() (cost.Compute, error) // where a test gives it
 }
@@ -87,6 +89,10 @@ func Train(ctx context.Context, o Options, events event.Listener) (*Simulated, e
 	if err != nil {
 		return nil, err
 	}
+	files, err := o.eventFiles(cases)
+	if err != nil {
+		return nil, err
+	}
 	remove, err := setup.CutForCases(ctx, cases, events)
 	defer remove()
 	if err != nil {
@@ -101,7 +107,7 @@ func Train(ctx context.Context, o Options, events event.Listener) (*Simulated, e
 		if ctx.Err() != nil {
 			return out, report.ErrInterrupted
 		}
-		row := o.row(ctx, &cases[i], events)
+		row := o.row(ctx, &cases[i], files[i], events)
 		if out.Rows = append(out.Rows, row); o.Simulated != nil {
 			o.Simulated(row)
 		}
@@ -119,20 +125,25 @@ func onlyNotes(l event.Listener) event.Listener {
 }
 
 // row simulates one case. A case that fails is a row with its error.
-func (o *Options) row(ctx context.Context, c *spec.Case, events event.Listener) Row {
+func (o *Options) row(ctx context.Context, c *spec.Case, file *eventFile, events event.Listener) Row {
 	row := Row{Strategy: c.Name}
-	if err := o.simulate(ctx, c, &row, events); err != nil {
+	if err := o.simulate(ctx, c, &row, file, events); err != nil {
 		row.Error, row.err = err.Error(), err
 	}
 	return row
 }
 
-func (o *Options) simulate(ctx context.Context, c *spec.Case, row *Row, events event.Listener) error {
+func (o *Options) simulate(ctx context.Context, c *spec.Case, row *Row, file *eventFile,
+	events event.Listener) (err error) {
 	s, err := o.prepare(ctx, c.Spec, events)
 	if err != nil {
 		return err
 	}
 	defer s.parts.Remove()
+	if file != nil {
+		s.watched()
+		defer func() { err = errors.Join(err, file.write(s, row, err)) }()
+	}
 	began := time.Now()
 	var shares []*worker.Share
 	row.Network, err = s.scenario.Run(func(ends []wire.Endpoint) (err error) {
@@ -159,6 +170,7 @@ type simulation struct {
 	scenario netsim.Scenario
 	rates    cost.Compute
 	skip     bool
+	watch    *watch.Virtual // nil: nothing shows what workers do
 }
 
 // prepare checks all that can be checked before the workers start.
@@ -289,9 +301,18 @@ func (s *simulation) worker(ctx context.Context, end wire.Endpoint, events event
 	defer dev.Close()
 	m := watch.NewMeter(end.Ledger())
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
-	r, err := train.Worker(ctx, dev, part, end, peers, opt, event.All(m, worker.OwnEvents(end.Rank(), events)))
+	all := event.All(m, worker.OwnEvents(end.Rank(), events))
+	if s.watch != nil {
+		var l event.Listener
+		l, opt.Planned = s.watch.Worker(end)
+		all = event.All(all, l)
+	}
+	r, err := train.Worker(ctx, dev, part, end, peers, opt, all)
 	if err != nil {
 		return nil, err
+	}
+	if s.watch != nil {
+		s.watch.Ended(end.Rank())
 	}
 	out := worker.NewShare(r, nil, m, end)
 	out.Threads = 1

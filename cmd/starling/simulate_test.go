@@ -14,7 +14,8 @@ func TestSimulateTrain(t *testing.T) {
 	dir := small(t)
 	out := works(t, dir, "simulate", "train", "graph", "--workers", "4", "--strategies", "halo,bns:0.5", "--epochs", "2",
 		"--hidden", "8", "--topology", "star buffer=100KB", "--rate", "1Gbps", "--delay", "5us", "--computing",
-		"gemm=40 spmm=2 memory=8 op=2us", "--html", "page.html", "--json", "out.json", "--quiet")
+		"gemm=40 spmm=2 memory=8 op=2us", "--html", "page.html", "--json", "out.json", "--events", "runs",
+		"--quiet")
 	for _, want := range []string{"halo ", "bns:0.5", "host to switch", "rate=1Gbps delay=5us", "gemm=40"} {
 		if !strings.Contains(out.stdout, want) {
 			t.Errorf("no %q in\n%s", want, out.stdout)
@@ -38,6 +39,10 @@ func TestSimulateTrain(t *testing.T) {
 	}
 	if page := readFile(t, dir, "page.html"); !strings.Contains(page, "<svg") {
 		t.Error("the page has no chart")
+	}
+	works(t, dir, "view", "runs/halo.jsonl", "runs/bns-0.5.jsonl", "--html", "runs.html")
+	if page := readFile(t, dir, "runs.html"); strings.Count(page, "Virtual time, of simulated workers") != 2 {
+		t.Error("the page of the events does not show both runs in virtual time")
 	}
 	refuses(t, dir, []string{"--topology", "found"}, "simulate", "train", "graph", "--workers", "4", "--topology", "ring")
 	refuses(t, dir, []string{"--computing", "want"}, "simulate", "train", "graph", "--workers", "4", "--computing", "fast")

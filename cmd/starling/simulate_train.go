@@ -21,7 +21,10 @@ links. Strategies run unchanged, so that bytes and losses equal starling train's
 Computing is charged to the virtual clock at rates that are given with --computing, or else
 measured on this machine once and kept in a file, with those of starling plan: two runs take
 exactly the same virtual time. --measure measures anew. --skip-computing leaves out the
-numbers, for large graphs and many workers.`
+numbers, for large graphs and many workers.
+
+--events writes a file per strategy with what each worker does in virtual time: starling
+view shows who waits for whom, and bytes planned beside counted.`
 
 var simulateTrainExample = `  starling simulate train graph --workers 32 --strategies ` +
 	strings.Join(spec.TypicalStrategies("full"), ",") + `
@@ -39,7 +42,7 @@ func simulateTrainCommand() *cobra.Command {
 		Example: simulateTrainExample,
 		Args:    arguments(1, 1, "one dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
-			o.Dataset, o.Strategies = args[0], spec.SplitStrategies(strategies)
+			o.Dataset, o.Strategies, o.Command = args[0], spec.SplitStrategies(strategies), run.CommandLine()
 			return simulateTrain(c, o)
 		},
 	}
@@ -64,6 +67,8 @@ func simulateTrainCommand() *cobra.Command {
 	f.IntVar(&o.Charts, "charts", o.Charts, "links whose queue and utilisation over time are kept")
 	f.StringVar(&o.Output.JSON, "json", "", "write the result to this file, - for standard output")
 	f.StringVar(&o.HTML, "html", "", "write a page with charts of queues and utilisation to this file")
+	f.StringVar(&o.Events, "events", "", "write what workers do in virtual time to this folder, a file per strategy, for "+
+		"starling view")
 	addTrainingFlags(f, o.Flags, notSimulated)
 	completeValues(c, settingValues())
 	return c
