@@ -26,6 +26,9 @@ type Place struct {
 	CPUs int
 }
 
+// Kubernetes is the launcher that starts a task again, or another in its place, unless it has ended well.
+const Kubernetes = "kubernetes"
+
 // Launchers are the names that Environment takes, beside auto and none.
 var Launchers = []string{"slurm", "openmpi", "mpich", "torchrun", "kubernetes"}
 
@@ -81,7 +84,7 @@ func innermost(found []*Place, getenv func(string) string) (*Place, error) {
 		case p.Launcher == "torchrun" && getenv("TORCHELASTIC_RUN_ID") == "" && !same:
 			return nil, fmt.Errorf("RANK is %d of WORLD_SIZE %d, but %s says %d of %d, and torchrun did not set "+
 				"them; unset them, or choose with --launcher", p.Rank, p.Size, o.Launcher, o.Rank, o.Size)
-		case p.Launcher == "kubernetes": // a Job may run mpirun; mpirun starts no Jobs
+		case p.Launcher == Kubernetes: // a Job may run mpirun; mpirun starts no Jobs
 			p = o
 		// srun --mpi=pmi2 speaks as both, and more of it as itself
 		case p.Launcher == "mpich" && o.Launcher == "slurm" && same:
@@ -277,7 +280,7 @@ func (v variables) kubernetes() (*Place, error) {
 		!v.must {
 		return nil, nil
 	}
-	p, err := v.ranks("kubernetes", "JOB_COMPLETION_INDEX", SizeVariable)
+	p, err := v.ranks(Kubernetes, "JOB_COMPLETION_INDEX", SizeVariable)
 	if p == nil || err != nil {
 		return nil, err
 	}

@@ -25,13 +25,17 @@ func (e *Exited) Error() string {
 	return "its process " + e.Text + "; its last line: " + e.Last
 }
 
+// ErrLeaves is why a process is killed without being asked: its place is taken by another, and the others go on.
+var ErrLeaves = errors.New("another task takes the place of this one")
+
 // steady is how long a process must have run for its end to be an accident, and not
 // what always happens to it.
 const steady = 10 * time.Second
 
 // Supervise runs a process to its end, and starts it again when it was killed; at most
 // times times in a row, if it ends within steady. What it writes goes to output, line by line. When ctx
-// ends the process is asked to end too, and is waited for; when kill does, it is made to.
+// ends the process is asked to end too, and is waited for; when kill does, it is made to, at once where ErrLeaves is the
+// cause.
 func Supervise(ctx, kill context.Context, times int, command func() (*exec.Cmd, error),
 	output func(line string)) error {
 	for left := times; ; left-- {
@@ -64,7 +68,11 @@ func superviseOne(ctx, kill context.Context, cmd *exec.Cmd, output func(line str
 			asked = nil
 			p.signal(syscall.SIGTERM)
 		case <-kill.Done():
-			p.Stop(time.Second)
+			if errors.Is(context.Cause(kill), ErrLeaves) {
+				p.signal(syscall.SIGKILL)
+			} else {
+				p.Stop(time.Second)
+			}
 			kill = context.WithoutCancel(kill)
 		case e := <-p.exits:
 			p.Wait()

@@ -109,9 +109,12 @@ func (at *Rendezvous) Follow(ctx context.Context, s *spec.Spec, events event.Lis
 	}
 	w := worker.For(s, at.place.Rank, token)
 	w.Rendezvous, w.RendezvousJob = at.text, at.place.Job
-	err = supervise(ctx, context.WithoutCancel(ctx), s, w, events)
+	ctx, kill := at.stopping(ctx)
+	err = supervise(ctx, kill, s, w, events)
 	var e *cluster.Exited
 	switch {
+	case kill.Err() != nil:
+		return fmt.Errorf("rank %d: %w", w.Rank, context.Cause(kill))
 	case !errors.As(err, &e):
 		return err
 	case e.Code == worker.Interrupted:
@@ -120,6 +123,19 @@ func (at *Rendezvous) Follow(ctx context.Context, s *spec.Spec, events event.Lis
 		return spec.Mistake(fmt.Sprintf("rank %d", w.Rank), graph.Sentence(e.Error()), "", "")
 	}
 	return fmt.Errorf("rank %d: %w", w.Rank, err)
+}
+
+// stopping are the contexts that end when the worker of a task is asked to stop, and when it is killed. Kubernetes ends
+// one pod to move it, by the signal that ends a job elsewhere: its worker leaves as one that is lost, so that the others
+// wait for the pod that takes its place. The pod of rank 0 has the state, and stops all.
+func (at *Rendezvous) stopping(ctx context.Context) (ask, kill context.Context) {
+	ask = context.WithoutCancel(ctx)
+	if at.place.Launcher != cluster.Kubernetes {
+		return ctx, ask
+	}
+	kill, leave := context.WithCancelCause(ask)
+	context.AfterFunc(ctx, func() { leave(cluster.ErrLeaves) })
+	return ask, kill
 }
 
 // supervise runs a worker of this task in a process of its own, which can be killed and

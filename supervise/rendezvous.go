@@ -51,7 +51,7 @@ func rendezvousText(s *spec.Spec, p *Place) (string, error) {
 		return "file:" + dir, err
 	case p.Master != "" && secured:
 		return "tcp:" + p.Master, nil
-	case p.Launcher == "kubernetes":
+	case p.Launcher == cluster.Kubernetes:
 		return "", spec.Mistake("--rendezvous", "none", "tasks that can find each other: "+cluster.MasterVariable+
 			" set to the first one's host:port and a secret as "+spec.TokenVariable,
 			"see docs/launchers.md, or deploy/kubernetes.yaml")

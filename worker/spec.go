@@ -25,11 +25,12 @@ type Spec struct {
 	// Paths is --paths of a benchmark's worker; a run has it in its spec.
 	Paths string
 
-	id     *cluster.Identity
-	at     cluster.Rendezvous
-	knows  bool              // it was given a token
-	byHand bool              // it is not restarted by the run
-	tell   func(text string) // of a run that is not there yet; nil: no user
+	id      *cluster.Identity
+	at      cluster.Rendezvous
+	knows   bool              // it was given a token
+	byHand  bool              // it is not restarted by the run
+	stopped bool              // the run, before it was finished
+	tell    func(text string) // of a run that is not there yet; nil: no user
 }
 
 // For is a worker of this run; how it joins is not set yet.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 
 	"starling/cluster"
@@ -37,6 +38,9 @@ func Run(ctx context.Context, w Spec, events event.Listener) error {
 			if err == nil {
 				err = mpi.Close(w.timeout())
 			}
+			if err == nil && w.stopped && w.startedAgain() {
+				err = report.ErrInterrupted
+			}
 			return err
 		}
 		events.On(event.Note{Text: fmt.Sprintf("%v; joining again", err)})
@@ -58,6 +62,13 @@ func (w *Spec) complete() (err error) {
 	}
 	w.knows = len(w.Token) > 0
 	return nil
+}
+
+// startedAgain reports whether the launcher starts the task of this worker again unless it ends well: a run that was
+// stopped has not.
+func (w *Spec) startedAgain() bool {
+	p, err := cluster.Environment(os.Getenv, "auto")
+	return err == nil && p != nil && p.Launcher == cluster.Kubernetes && w.Rendezvous != ""
 }
 
 // once joins and trains, and reports whether to join again.
@@ -93,6 +104,7 @@ func (w *Spec) work(ctx context.Context, m *cluster.Member) (body, blob []byte, 
 	if err != nil {
 		return nil, nil, err
 	}
+	w.stopped = s.Reason == "interrupted"
 	if t.Spec.Output.Dir != "" {
 		if blob, err = s.blob(m.Rank); err != nil {
 			return nil, nil, err

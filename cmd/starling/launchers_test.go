@@ -200,6 +200,43 @@ func TestKilledTask(t *testing.T) {
 	nothingLeft(t, dir)
 }
 
+// Kubernetes moves a pod by ending it and starting another: the others go on with that one. Where the pod of rank 0 is
+// ended the run stops and saves, and no pod ends well, so that all are started again.
+func TestPodsThatMove(t *testing.T) {
+	t.Parallel()
+	dir, _ := launched(t)
+	if err := os.Mkdir(filepath.Join(dir, "meet"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	pod := func(rank int) *started {
+		return task(t, dir, []string{fmt.Sprintf("JOB_COMPLETION_INDEX=%d", rank), "STARLING_SIZE=4"},
+			append(taskArgs("--rendezvous", "file:meet"), endless...)...)
+	}
+	var pods []*started
+	for rank := range 4 {
+		pods = append(pods, pod(rank))
+	}
+	first, moved := pods[0], pods[2]
+	first.until(t, `^epoch `)
+	moved.Process.Signal(syscall.SIGTERM)
+	if status := moved.end(); status != 1 || !strings.Contains(moved.stderr.String(), "takes the place of this one") {
+		t.Errorf("the pod that was ended: status %d\n%s", status, moved.stderr.String())
+	}
+	pods[2] = pod(2)
+	first.until(t, `training goes on from epoch`)
+	first.until(t, `^epoch `)
+	first.Process.Signal(syscall.SIGTERM)
+	for rank, s := range pods {
+		if status := s.end(); status != 130 {
+			t.Errorf("rank %d: status %d\n%s%s", rank, status, s.stdout.String(), s.stderr.String())
+		}
+	}
+	if m := result(t, readFile(t, dir, "r.json")); m["reason"] != "interrupted" {
+		t.Errorf("reason %v", m["reason"])
+	}
+	nothingLeft(t, dir)
+}
+
 // Slurm ends a job by telling every process of it, and a task tells its own worker too:
 // that is no second Ctrl-C, all stop after the same epoch and save.
 func TestTerminatedTasks(t *testing.T) {
