@@ -67,6 +67,7 @@ var smokes = map[string]smoke{
 	"fuzz":           {line: "1s"},
 	"hermod-figures": {line: "--figures 5.12 --gpus 32 --models gpt3-13b"},
 	"leo-times":      {line: "--size 1048576 --count 20", long: true},
+	"growth":         {line: "--edges 2000,4000 --steps import,ldg,mini"},
 	"lost-workers":   {line: "1", long: true},
 	"memory":         {line: "--only gin", long: true},
 	"netcluster":     {line: "up --hosts 2 --name smoke && scripts/netcluster down --name smoke", needs: "root"},
@@ -84,6 +85,7 @@ var smokes = map[string]smoke{
 	"test-tools":         {},
 	"try-install":        {line: help}, // minutes, and debootstrap
 	"try-cuda-faults":    {line: "work", needs: "nvidia-smi"},
+	"try-kubernetes":     {line: help}, // it builds a cluster for many minutes
 	"try-launchers":      {line: "--no-install openmpi", needs: "mpirun", long: true},
 	"try-pythons":        {line: help}, // minutes, and a package index
 	"vulncheck":          {},
