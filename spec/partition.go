@@ -178,10 +178,11 @@ func (s *Partition) check(parts int) error {
 	case s.BatchSize < 1:
 		return Mistake("--batch-size", fmt.Sprint(s.BatchSize), "1 or more", "")
 	case s.Shared.Processes < 0:
-		return Mistake("--processes", fmt.Sprint(s.Shared.Processes), "1 or more", "leave it out to partition in this process, in memory")
+		return Mistake("--processes", fmt.Sprint(s.Shared.Processes), "1 or more",
+			"leave it out to partition in this process, in memory")
 	case s.Shared.Processes > 0 && (s.PartDir != "" || s.Out == "" || s.HTML != ""):
-		return Mistake("--processes", "it without --out, or with --part-dir or --html", "--out, which all parts are written to",
-			"name the folder to write")
+		return Mistake("--processes", "it without --out, or with --part-dir or --html",
+			"--out, which all parts are written to", "name the folder to write")
 	case s.Tries < 1:
 		return Mistake("--tries", fmt.Sprint(s.Tries), "at least 1", "cut once, or several times to keep the best")
 	case s.Method != "" && !slices.Contains(names, s.Method):
@@ -201,7 +202,8 @@ func PartitionMistake(err error) error {
 		return err
 	}
 	switch in.Field {
-	case "parts", "method", "servers", "workers", "tries", "balance", "objective", "part-dir", "model", "out", "processes":
+	case "parts", "method", "servers", "workers", "tries", "balance", "objective", "part-dir", "model", "out",
+		"processes":
 		return Renamed(err, map[string]string{in.Field: "--" + in.Field})
 	}
 	return err

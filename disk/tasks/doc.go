@@ -1,7 +1,7 @@
 // Package tasks is work that several processes share through a folder: stages of numbered tasks, each done by one
 // process, once. There is no coordinator. Every process runs the same program over the same folder, takes the tasks
-// that no other has, and waits where the next stage needs what others still do; so processes may join, and be killed, at
-// any time, on any host that sees the folder and honours its file locks (flock).
+// that no other has, and waits where the next stage needs what others still do; so processes may join, and be killed,
+// at any time, on any host that sees the folder and honours its file locks (flock).
 //
 //	plan.json               what the work is; a folder of other work is refused
 //	STAGE/00007/            what task 7 has made, complete: filled under another name, synced, renamed

@@ -218,8 +218,8 @@ func (f *Folder) check(stage string, k int, name string) (path string, sum Sum, 
 	case err != nil:
 		return path, sum, err
 	case info.Size() != sum.Bytes:
-		return path, sum, f.damaged(stage, k, fmt.Errorf("%s: the file was cut off or changed: found %d bytes, want %d", path,
-			info.Size(), sum.Bytes))
+		return path, sum, f.damaged(stage, k, fmt.Errorf("%s: the file was cut off or changed: found %d bytes, "+
+			"want %d", path, info.Size(), sum.Bytes))
 	}
 	return path, sum, nil
 }
@@ -259,7 +259,8 @@ func (c checked) Read(b []byte) (int, error) {
 	r.sum = crc32.Update(r.sum, castagnoli, b[:n])
 	if r.n += int64(n); r.n == r.want.Bytes && n > 0 || err == io.EOF {
 		if got := fmt.Sprintf("%08x", r.sum); got != r.want.CRC32C {
-			return 0, r.bad(fmt.Errorf("%s: the file is damaged: found checksum %s, want %s", r.path, got, r.want.CRC32C))
+			return 0, r.bad(fmt.Errorf("%s: the file is damaged: found checksum %s, want %s", r.path, got,
+				r.want.CRC32C))
 		}
 	}
 	return n, err

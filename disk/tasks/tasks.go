@@ -109,8 +109,8 @@ type Other struct {
 }
 
 func (e *Other) Error() string {
-	return fmt.Sprintf("%s: found unfinished work of other sources or settings (%s); give these again to go on, or remove the folder",
-		e.Dir, e.Difference)
+	return fmt.Sprintf("%s: found unfinished work of other sources or settings (%s); give these again to go on, or "+
+		"remove the folder", e.Dir, e.Difference)
 }
 
 // difference is the first line that two texts do not share.
@@ -290,8 +290,8 @@ func (s *sweep) checkLife(k int, lock string) error {
 		return nil
 	}
 	who, _ := os.ReadFile(lock)
-	return fmt.Errorf("task %d of stage %s: %s has it and has shown no sign of life for %s; end that process, and start again to go on",
-		k, s.stage, who, lifeless)
+	return fmt.Errorf("task %d of stage %s: %s has it and has shown no sign of life for %s; end that process, and start "+
+		"again to go on", k, s.stage, who, lifeless)
 }
 
 // keepTouching shows that the process is alive.
@@ -364,7 +364,8 @@ func (f *Folder) Finish(ctx context.Context, put func() error) error {
 			release()
 		}
 		if time.Since(begun) > lifeless {
-			return fmt.Errorf("%s: another process has been reading or finishing this work for %s; end it, and start again", f.Dir, lifeless)
+			return fmt.Errorf("%s: another process has been reading or finishing this work for %s; end it, "+
+				"and start again", f.Dir, lifeless)
 		}
 		select {
 		case <-ctx.Done():

@@ -98,7 +98,8 @@ func TestGoesOn(t *testing.T) {
 		t.Error(left)
 	}
 	var other *Other
-	if _, err := Open(dir, "another plan"); !errors.As(err, &other) || !strings.Contains(err.Error(), `it has "a plan", this has "another plan"`) {
+	const both = `it has "a plan", this has "another plan"`
+	if _, err := Open(dir, "another plan"); !errors.As(err, &other) || !strings.Contains(err.Error(), both) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +123,8 @@ func TestDamage(t *testing.T) {
 	}))
 	path, err := f.Path("s", 0, "f")
 	must(t, err)
-	for text, want := range map[string]string{"hell": "cut off or changed: found 4 bytes, want 5", "hallo": "damaged: found checksum", "": "missing"} {
+	for text, want := range map[string]string{"hell": "cut off or changed: found 4 bytes, want 5",
+		"hallo": "damaged: found checksum", "": "missing"} {
 		must(t, os.WriteFile(path, []byte(text), 0o666))
 		if text == "" {
 			must(t, os.Remove(path))
@@ -133,7 +135,8 @@ func TestDamage(t *testing.T) {
 			r.Close()
 		}
 		var damaged *Damaged
-		if !errors.As(err, &damaged) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "remove "+dir) {
+		if !errors.As(err, &damaged) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "remove "+dir) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -50,7 +50,8 @@ type release struct{ source, version, commit, out string }
 // build builds the program of a target into a folder, and returns its path.
 func (r release) build(t target, dir string) (string, error) {
 	path := filepath.Join(dir, t.name(), t.program())
-	flags := "-s -w -X starling/internal/version.release=" + r.version + " -X starling/internal/version.commit=" + r.commit
+	flags := "-s -w -X starling/internal/version.release=" + r.version +
+		" -X starling/internal/version.commit=" + r.commit
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", path}
 	if t.static {
 		args = append(args, "-tags", "static")

@@ -13,7 +13,8 @@ func manual(binary, version string) ([]byte, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH STARLING 1 \"\" \"starling %s\" \"Commands\"\n.SH NAME\nstarling \\- %s\n"+
-		".SH SYNOPSIS\n.B starling\n.I COMMAND\n.RI [ FLAGS ]\n.SH DESCRIPTION\n%s", roff(version), roff(root.Short), paragraphs(root.Long))
+		".SH SYNOPSIS\n.B starling\n.I COMMAND\n.RI [ FLAGS ]\n.SH DESCRIPTION\n%s", roff(version), roff(root.Short),
+		paragraphs(root.Long))
 	b.WriteString(".SH COMMANDS\n")
 	for _, c := range root.Commands {
 		page(&b, "starling", c)

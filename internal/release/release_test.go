@@ -57,7 +57,8 @@ func TestSameBytes(t *testing.T) {
 		all = append(all, files)
 	}
 	for _, name := range []string{"SHA256SUMS", "starling-1.2.3-linux-amd64.tar.gz",
-		"starling-1.2.3-linux-amd64.cdx.json", "starling-1.2.3-linux-amd64-static.tar.gz", "starling-1.2.3-windows-amd64.zip", "starling_1.2.3_amd64.deb",
+		"starling-1.2.3-linux-amd64.cdx.json", "starling-1.2.3-linux-amd64-static.tar.gz",
+		"starling-1.2.3-windows-amd64.zip", "starling_1.2.3_amd64.deb",
 		"starling-1.2.3-py3-none-manylinux_2_17_x86_64.whl", "starling-1.2.3-py3-none-musllinux_1_1_x86_64.whl"} {
 		if len(all[0][name]) == 0 {
 			t.Errorf("there is no %s", name)

@@ -112,8 +112,8 @@ func (e *embeddings) restore(list []nn.Tensor) error {
 		}
 	}
 	if len(kept[keptSteps]) == 0 {
-		return train.Mistake("the checkpoint has no embeddings of this worker: one of an earlier version goes on with " +
-			"the same partition and workers")
+		return train.Mistake("the checkpoint has no embeddings of this worker: one of an earlier version goes on " +
+			"with the same partition and workers")
 	}
 	if best, ok := kept[keptBest]; ok {
 		e.best = e.Bytes(best)
