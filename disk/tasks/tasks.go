@@ -290,8 +290,8 @@ func (s *sweep) checkLife(k int, lock string) error {
 		return nil
 	}
 	who, _ := os.ReadFile(lock)
-	return fmt.Errorf("task %d of stage %s: %s has it and has shown no sign of life for %s; end that process, and start "+
-		"again to go on", k, s.stage, who, lifeless)
+	return fmt.Errorf("task %d of stage %s: %s has it and has shown no sign of life for %s; end that process, and "+
+		"start again to go on", k, s.stage, who, lifeless)
 }
 
 // keepTouching shows that the process is alive.
