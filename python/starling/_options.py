@@ -102,7 +102,7 @@ class TrainOptions(TypedDict, total=False):
     servers: Annotated[int | Auto, "group the workers, in rank order, into this many servers; auto: every host is a server (default auto)"]
     partition: Annotated[str, "folder of a partition, one part per worker; or a method, as in --partitioner"]
     parts: Annotated[int | Auto, "parts to cut the dataset into: the same as --workers (default auto)"]
-    partitioner: Annotated[Literal["random", "hash", "chunk", "ldg", "fennel", "bytegnn", "multilevel", "g3", "metis"], "method to cut the dataset with if it is not a partition: random, hash, chunk, ldg, fennel, bytegnn, multilevel, g3 or metis (--method, too) (default multilevel)"]
+    partitioner: Annotated[Literal["random", "hash", "chunk", "ldg", "fennel", "bytegnn", "multilevel", "g3", "metis", "kaminpar", "ptscotch"], "method to cut the dataset with if it is not a partition: random, hash, chunk, ldg, fennel, bytegnn, multilevel, g3, metis, kaminpar or ptscotch (--method, too) (default multilevel)"]
     in_process: Annotated[bool, "run the workers as goroutines of this process"]
     transport: Annotated[Literal["auto", "tcp", "shm", "inprocess", "mpi"], "how workers reach each other: auto, tcp, shm, inprocess or mpi; mpi needs mpirun; auto: shm on one host, else tcp (default auto)"]
     send_order: Annotated[Literal["type", "fifo", "hermod"], "order in which queued messages leave: type, fifo or hermod; type: the most urgent first, fifo: as sent, hermod: what is consumed first (default type)"]
