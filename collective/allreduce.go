@@ -13,7 +13,7 @@ const (
 	Tree                      // fewest messages
 	Direct                    // ordered: least bytes, two rounds
 	Whole                     // ordered: one round
-	Gathered                  // ordered: fewest messages, all data on rank 0
+	Gathered                  // ordered: fewest messages, each segment of all on one rank
 	algorithms
 )
 
@@ -36,7 +36,7 @@ func (a Algorithm) String() string {
 //	Tree       2 log2 n rounds of all, but 2(n-1)·o among all ranks, not n·log2 n·o
 //	Whole      one round, of n-1:       α + (n-1)(o + βm)
 //	Direct     two rounds, of n-1:      2α + 2(n-1)(o + βm/n)
-//	Gathered   2 log2 n rounds:         2 log2 n · (α + o) + 2nβm, and 2(n-1) messages in all
+//	Gathered   2 log2 n rounds of s:    2 log2 n · (α + so) + 2nβm/s, in s segments of 4 KiB
 //	Ring       2(n-1) rounds of 1/n:    2(n-1)(α + o + βm/n)
 //
 // Where ranks share two cores and the loopback (BenchmarkAllReduce), o is all that
@@ -56,10 +56,12 @@ const (
 	// directTo is up to where they count for more than links.
 	directTo = 1 << 20
 	// gatherFrom and gatherTo are from how many ranks, and up to how many bytes, Ordered
-	// gathers: elsewhere every rank has a message for every other, which with 1,024 of
-	// them is 1.3 ms of processor time, at 1.2 us each.
+	// gathers: elsewhere every rank has two messages for every other, which with 1,024
+	// of them is 2.5 ms of processor time, at 1.2 us each.
 	gatherFrom = 256
-	gatherTo   = 8 << 10
+	gatherTo   = 256 << 10
+	// gatherBytes is what one rank adds of that: with 1,024 ranks it receives 4 MiB.
+	gatherBytes = 4 << 10
 	// treeFrom is the number of ranks from which messages count for more than rounds.
 	treeFrom = 16
 )

@@ -55,7 +55,7 @@ func TestManyRanksGather(t *testing.T) {
 	for i, c := range []struct {
 		n, bytes int
 		want     Algorithm
-	}{{gatherFrom - 1, 8, Whole}, {n, gatherTo + 8, Direct}} {
+	}{{gatherFrom - 1, 8, Whole}, {n, gatherTo + 8, Direct}, {2, 8, Whole}} {
 		if got := Choose(Ordered, c.n, c.bytes); got != c.want {
 			t.Errorf("case %d: %v, want %v", i, got, c.want)
 		}

@@ -164,32 +164,69 @@ func (p *program) whole() {
 	}
 }
 
-// gathered brings all of the data to rank 0 up a binomial tree, which adds it and
-// broadcasts the sum back down. The ranks below one in the tree follow it, so that what it
-// gathers is in their order.
+// gathered cuts the data into segments of gatherBytes, and brings each up a binomial tree
+// to a rank of its own, which adds it and broadcasts the sum back down. Seen from its
+// root, the ranks below one in a tree follow it, so that what it gathers is in order.
 func (p *program) gathered() {
-	all := span{data, 0, p.cuts[p.n]}
-	bytes, below := all.len(), min(lowBit(p.rank, p.n), p.n-p.rank) // ourselves included
-	if bytes == 0 {
+	bytes := p.cuts[p.n]
+	roots := min(p.n, (bytes+gatherBytes-1)/gatherBytes)
+	for j := range roots {
+		s := span{data, bytes / 8 * j / roots * 8, bytes / 8 * (j + 1) / roots * 8}
+		if j == roots-1 {
+			s.hi = bytes
+		}
+		p.askBelow(j*p.n/roots, s)
+	}
+	for i := range p.trees {
+		p.up(&p.trees[i])
+	}
+	for i := range p.trees {
+		t := &p.trees[i]
+		p.wait(t.left)
+		p.fromParent(t.root, t.all)
+		p.toChildren(t.root, t.all)
+	}
+}
+
+// gathering is a segment on its way up the tree of its root.
+type gathering struct {
+	all          span
+	root         int
+	place, below int   // in the tree, and how many ranks we are with those below us
+	first        int   // where in scratch the rows of these begin, our own first
+	from, to     int   // messages of children, in p.in
+	left         int32 // to the parent
+}
+
+// of is what the ranks from lo to hi below us have.
+func (t *gathering) of(lo, hi int) span {
+	return span{scratch, t.first + lo*t.all.len(), t.first + hi*t.all.len()}
+}
+
+// askBelow asks the children for a segment of all that are below them.
+func (p *program) askBelow(root int, all span) {
+	t := gathering{all: all, root: root, place: p.mod(p.rank - root), from: len(p.in), left: none}
+	t.below = min(lowBit(t.place, p.n), p.n-t.place)
+	t.first = p.reserve(t.below * all.len())
+	for d := 1; d < t.below; d *= 2 {
+		p.in = append(p.in, p.recv(p.mod(p.rank+d), t.of(d, min(2*d, t.below))))
+	}
+	t.to = len(p.in)
+	p.trees = append(p.trees, t)
+}
+
+// up hands on what is below us; the root adds it in the order of ranks.
+func (p *program) up(t *gathering) {
+	for _, op := range p.in[t.from:t.to] {
+		p.wait(op)
+	}
+	if t.place > 0 {
+		p.move(t.of(0, 1), t.all)
+		t.left = p.send(p.mod(p.rank-lowBit(t.place, p.n)), t.of(0, t.below))
 		return
 	}
-	first := p.reserve(below * bytes)
-	from := func(lo, hi int) span { return span{scratch, first + lo*bytes, first + hi*bytes} }
-	for d := 1; d < below; d *= 2 {
-		p.in = append(p.in, p.recv(p.rank+d, from(d, min(2*d, below))))
-	}
-	if p.rank > 0 {
-		p.move(from(0, 1), all)
-	}
-	for i, op := range p.in {
-		p.wait(op)
-		for r := 1 << i; p.rank == 0 && r < min(2<<i, below); r++ {
-			p.add(all, from(r, r+1))
-		}
-	}
-	if p.rank > 0 {
-		p.wait(p.send(p.rank-lowBit(p.rank, p.n), from(0, below)))
-	}
-	p.fromParent(0, all)
-	p.toChildren(0, all)
+	p.sumOf(t.all, p.rank, p.n, func(q int) (span, int32) {
+		v := p.mod(q - t.root)
+		return t.of(v, v+1), none
+	})
 }

@@ -230,20 +230,36 @@ func planTree(rank, n, bytes int) (plan Plan) {
 	return plan
 }
 
-// planGathered: what is below us comes from the children and leaves to the parent, the sum goes back.
+// planGathered: in the tree of each segment, what is below us comes from the children and leaves to the parent, and
+// the sum goes back.
 func planGathered(rank, n, bytes int) (plan Plan) {
-	if bytes == 0 {
-		return plan
+	roots := min(n, (bytes+4095)/4096)
+	peers := map[int]bool{}
+	for j := range roots {
+		size := bytes/8*(j+1)/roots*8 - bytes/8*j/roots*8
+		if j == roots-1 {
+			size += bytes % 8
+		}
+		root := j * n / roots
+		place := (rank - root + n) % n
+		if size == 0 {
+			continue
+		}
+		below := 1
+		for d := 1; place&d == 0 && place+d < n; d *= 2 {
+			grown := min(2*d, n-place)
+			peers[(rank+d)%n] = true
+			plan.Received.add(1, (grown-below)*size)
+			plan.Sent.add(1, size)
+			below = grown
+		}
+		if place > 0 {
+			peers[(root+place&(place-1))%n] = true
+			plan.Sent.add(1, below*size)
+			plan.Received.add(1, size)
+		}
 	}
-	under := children(rank, n)
-	below := min(lowBit(rank, n), n-rank)
-	plan.Peers = min(rank, 1) + under
-	plan.Received.add(under, (below-1)*bytes)
-	plan.Sent.add(under, under*bytes)
-	if rank > 0 {
-		plan.Sent.add(1, below*bytes)
-		plan.Received.add(1, bytes)
-	}
+	plan.Peers = len(peers)
 	return plan
 }
 

@@ -51,6 +51,7 @@ type program struct {
 	out, in, back  []int32  // lists of messages, for algorithms to use
 	left           []span   // what the messages in out hold, likewise
 	cuts           []int    // bounds of segments, likewise
+	trees          []gathering
 }
 
 // reset empties the program and keeps its memory.
@@ -60,7 +61,7 @@ func (p *program) reset(rank, n int) {
 	p.sent = zeroed(p.sent, n)
 	p.received = zeroed(p.received, n)
 	p.out, p.in, p.back = p.out[:0], p.in[:0], p.back[:0]
-	p.left, p.cuts = p.left[:0], p.cuts[:0]
+	p.left, p.cuts, p.trees = p.left[:0], p.cuts[:0], p.trees[:0]
 }
 
 func zeroed(s []uint32, n int) []uint32 {
