@@ -23,7 +23,7 @@ var (
 // othersFlags are flags of other programs that pages show.
 var othersFlags = []string{
 	"bind-to", "oversubscribe", // mpirun
-	"cpus-per-task", "gpus-per-task", "mpi", // srun, sbatch
+	"cpus-per-task", "gpus-per-task", "array", "mpi", // srun, sbatch
 	"no-python", "nproc-per-node", // torchrun
 	"bidir",        // iperf3
 	"from-literal", // kubectl

@@ -171,7 +171,7 @@ func TestAWorkerThatLooksForItsRunObeysSIGTERM(t *testing.T) {
 	w := start(t, dir, "worker", "--join", "127.0.0.1:"+freePort(), "--rank", "0", "--timeout", "600")
 	time.Sleep(200 * time.Millisecond) // it may be anywhere by then
 	w.Process.Signal(syscall.SIGTERM)
-	if code := w.end(); code != 130 {
+	if code := w.end(); code != 130 && code != -1 { // -1: the signal came before the program was ready for one
 		t.Errorf("status %d: %s", code, w.stderr.String())
 	}
 }

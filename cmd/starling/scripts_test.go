@@ -53,6 +53,7 @@ var smokes = map[string]smoke{
 	"bench-scaling":     {line: "1"},
 	"bench-send-order":  {line: "--rates 1gbit --rounds 1 --only halo --orders fifo", needs: "root", long: true},
 	"bench-serve.lua":   {needs: "wrk"},
+	"bench-shards":      {line: "2000", needs: "/usr/bin/time"},
 	"bench-strategies":  {line: "--strategies halo --rates 1gbit --graphs reddit:0.001 --epochs 2", needs: "root"},
 	"bench-switch":      {},
 	"bench-together":    {line: "--scale 0.0005 --batch 8 --hidden 8 --epochs 2 --shares 0.05"},
@@ -67,14 +68,14 @@ var smokes = map[string]smoke{
 	"fuzz":           {line: "1s"},
 	"hermod-figures": {line: "--figures 5.12 --gpus 32 --models gpt3-13b"},
 	"leo-times":      {line: "--size 1048576 --count 20", long: true},
-	"growth":         {line: "--edges 2000,4000 --steps import,ldg,mini"},
+	"growth":         {line: "--edges 4000,8000 --steps import,ldg,mini"},
 	"lost-workers":   {line: "1", long: true},
 	"memory":         {line: "--only gin", long: true},
 	"netcluster":     {line: "up --hosts 2 --name smoke && scripts/netcluster down --name smoke", needs: "root"},
 	"nvrtc":          {status: 1}, // pip installs nothing here
 	"papers": {line: "--graphs reddit:0.001 --workers 2 --epochs 3 --rounds 1 --sim-workers 8 --sim-grids 2 " +
-		"--grid-workers 4 --g3-workers 2 --wide 16 --papers sancus,neutrontp,plexus,bns,cagnet",
-		walk: ",granndis,distdgl,bytegnn,hopgnn,salient,g3"},
+		"--grid-workers 4 --g3-workers 2 --wide 16 --papers bns,cagnet",
+		walk: ",sancus,neutrontp,plexus,granndis,distdgl,bytegnn,hopgnn,salient,g3"},
 	"predict":            {line: "--strategies halo --rates 400 --epochs 2", needs: "root", long: true},
 	"soak":               {line: "--minutes 0.2 --every 5 --sample 1 --workers 2 --spared 1 --out work", long: true},
 	"story-fraud":        {line: "--seeds 1 --nodes 1000 --epochs 2 --svg work/fraud.svg"},
@@ -82,7 +83,7 @@ var smokes = map[string]smoke{
 	"test-arm64":         {},
 	"test-race":          {line: "./event"},
 	"test-release":       {line: help},
-	"test-tools":         {},
+	"test-tools":         {long: true}, // make test runs it before
 	"try-install":        {line: help}, // minutes, and debootstrap
 	"try-cuda-faults":    {line: "work", needs: "nvidia-smi"},
 	"try-kubernetes":     {line: help}, // it builds a cluster for many minutes

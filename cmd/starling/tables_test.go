@@ -22,7 +22,7 @@ func TestTablesOfPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := regexp.MustCompile(`(?s)## Tables by.*?\n## Features`).FindString(string(page))
+	section := regexp.MustCompile(`(?s)## Tables by.*?\n## Shards`).FindString(string(page))
 	var commands [][]string
 	for _, line := range strings.Split(strings.ReplaceAll(section, "\\\n", " "), "\n") {
 		if text, ok := strings.CutPrefix(line, "    starling "); ok {
