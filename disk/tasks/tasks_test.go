@@ -26,19 +26,22 @@ func TestShared(t *testing.T) {
 	const n = 40
 	var done [n]atomic.Int32
 	var wg sync.WaitGroup
-	for range 5 {
+	var folders [5]*Folder // all before one has finished: who comes later begins again
+	for i := range folders {
+		var err error
+		folders[i], err = Open(dir, "a plan")
+		must(t, err)
+	}
+	for _, f := range folders {
 		wg.Go(func() {
-			f, err := Open(dir, "a plan")
-			if err == nil {
-				err = f.Do(t.Context(), "one", n, func(k int, out *Out) (any, error) {
-					done[k].Add(1)
-					w, err := out.Create("text")
-					if err == nil {
-						_, err = fmt.Fprint(w, strings.Repeat("x", k))
-					}
-					return k, err
-				})
-			}
+			err := f.Do(t.Context(), "one", n, func(k int, out *Out) (any, error) {
+				done[k].Add(1)
+				w, err := out.Create("text")
+				if err == nil {
+					_, err = fmt.Fprint(w, strings.Repeat("x", k))
+				}
+				return k, err
+			})
 			for k := range n {
 				var got int
 				if err == nil {
