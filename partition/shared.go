@@ -100,7 +100,7 @@ func runShared(ctx context.Context, dir string, opt Options) (r *Report, err err
 		opt.BestEffort, opt.Seed, opt.Tries, opt.Passes, opt.Hops, opt.Shared.Memory}
 	if _, err := os.Stat(work); err != nil {
 		if !opt.Overwrite && plan.made(opt.Out) {
-			return nil, nil
+			return nil, tasks.Clean(work)
 		}
 		if err := free(opt.Out, bookFile, opt.Overwrite); err != nil {
 			return nil, err

@@ -144,8 +144,13 @@ func TestSharedGoesOn(t *testing.T) {
 	if out, err := exec.Command("diff", "-r", "-x", settingsFile, whole, opt.Out).CombinedOutput(); err != nil {
 		t.Errorf("%s", out)
 	}
+	gone := opt.Shared.folder(opt.Out) + ".gone" // of a process that was killed at the very end
+	must(t, os.Mkdir(gone, 0o777))
 	if again, err := Run(t.Context(), dir, opt); again != nil || err != nil {
 		t.Error("what is there is made again", err)
+	}
+	if _, err := os.Stat(gone); err == nil {
+		t.Error("what was left behind is still there")
 	}
 	opt.Seed++
 	_, err = Run(t.Context(), dir, opt)

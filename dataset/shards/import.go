@@ -104,6 +104,9 @@ func Import(ctx context.Context, src string, opt Options, out string) (sum datas
 	work := WorkFolder(out)
 	if _, err := os.Stat(work); err != nil {
 		if !opt.Overwrite && j.made(out) {
+			if err := tasks.Clean(work); err != nil {
+				return sum, err
+			}
 			return summary(out)
 		}
 		if err := graph.CheckTarget(out, opt.Overwrite); err != nil {

@@ -375,6 +375,11 @@ func (f *Folder) Finish(ctx context.Context, put func() error) error {
 	}
 }
 
+const goneSuffix = ".gone"
+
+// Clean removes what is left of the finished work of a folder, if the process that removed it was killed.
+func Clean(dir string) error { return os.RemoveAll(dir + goneSuffix) }
+
 func (f *Folder) finish(put func() error) error {
 	if !exists(filepath.Join(f.Dir, planFile)) { // it was finished before this process had its lock
 		return nil
@@ -382,7 +387,7 @@ func (f *Folder) finish(put func() error) error {
 	if err := put(); err != nil {
 		return err
 	}
-	gone := f.Dir + ".gone" // at once: no other process takes half of a folder for unfinished work
+	gone := f.Dir + goneSuffix // at once: no other process takes half of a folder for unfinished work
 	if err := os.RemoveAll(gone); err != nil {
 		return err
 	}
