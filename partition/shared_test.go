@@ -131,7 +131,7 @@ func TestSharedGoesOn(t *testing.T) {
 			other := opt
 			other.Parts = 4
 			_, err := Run(t.Context(), dir, other)
-			if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), `unfinished work on another dataset or with other settings (it has "Parts": 3,, this has "Parts": 4,)`) {
+			if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), `unfinished work on another dataset or with other settings (it has "Parts": 3, this has "Parts": 4)`) {
 				t.Error(err)
 			}
 		}

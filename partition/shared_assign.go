@@ -1,0 +1,131 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"starling/disk/tasks"
+	"starling/graph"
+)
+
+// Which part each vertex is in: stages pass and settle of a partition by several processes (shared.go).
+
+// assignResult is what is known of an assignment.
+type assignResult struct {
+	Moved   int
+	Seed    uint64
+	Seconds float64
+	Failed  string // the constraint that is not met
+}
+
+// assign finds the part of every vertex.
+func (s *sharedJob) assign() error {
+	last := 0
+	begin := streams[s.opt.Method]
+	s.p.Scanned = func(lo, hi int) { s.d.ReleaseEdges(s.d.Graph.Indptr[lo], s.d.Graph.Indptr[hi]) }
+	if begin != nil && s.opt.Servers <= 1 {
+		for ; last < s.p.passes(); last++ {
+			if err := s.f.Do(s.ctx, passName(last), 1, func(_ int, out *tasks.Out) (any, error) { return s.pass(begin, last, out) }); err != nil {
+				return err
+			}
+			if last > 0 {
+				if err := s.f.Drop(passName(last-1), 0, 1); err != nil {
+					return err
+				}
+			}
+			var r assignResult
+			if err := s.f.Result(passName(last), 0, &r); err != nil {
+				return err
+			}
+			if s.seconds += r.Seconds; r.Moved == 0 {
+				last++
+				break
+			}
+		}
+	}
+	if err := s.f.Do(s.ctx, "settle", 1, func(_ int, out *tasks.Out) (any, error) { return s.settle(last, out) }); err != nil {
+		return err
+	}
+	var r assignResult
+	if err := s.f.Result("settle", 0, &r); err != nil {
+		return err
+	}
+	s.seconds += r.Seconds
+	s.p.Seed, s.failed = r.Seed, r.Failed
+	if r.Failed != "" && s.opt.Balance != "" && !s.opt.BestEffort {
+		return &graph.InputError{Field: "balance", Found: graph.Sentence(r.Failed), Fix: "remove " + s.f.Dir + " before you ask for something else"}
+	}
+	return s.loadParts("settle")
+}
+
+func passName(k int) string { return fmt.Sprintf("pass%d", k) }
+
+func (s *sharedJob) loadParts(stage string) error {
+	s.parts = make([]uint32, s.d.Graph.Nodes())
+	r, err := s.f.Open(stage, 0, "parts")
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.ReadFull(r, bytesOf(s.parts))
+	return err
+}
+
+func (s *sharedJob) saveParts(out *tasks.Out, parts []uint32) error {
+	w, err := out.Create("parts")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(bytesOf(parts))
+	return err
+}
+
+// pass is one pass of a method that streams.
+func (s *sharedJob) pass(begin func(*Problem) *stream, k int, out *tasks.Out) (any, error) {
+	begun := time.Now()
+	st := begin(&s.p)
+	if k > 0 {
+		if err := s.loadParts(passName(k - 1)); err != nil {
+			return nil, err
+		}
+		st.parts = s.parts
+		st.loads.of(st.parts)
+	}
+	moved, err := st.pass(s.ctx, s.opt.Method, k, s.p.passes())
+	if err == nil {
+		err = s.saveParts(out, st.parts)
+	}
+	return assignResult{Moved: moved, Seconds: time.Since(begun).Seconds()}, err
+}
+
+// settle meets the limits after the last of several passes; without passes it is the whole method, in memory.
+func (s *sharedJob) settle(passes int, out *tasks.Out) (any, error) {
+	begun := time.Now()
+	r := assignResult{Seed: s.opt.Seed}
+	if passes == 0 {
+		s.p.Scanned = nil // servers have graphs of their own
+		best, _, err := s.bestTry(s.ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.parts, r.Seed = best.parts, best.seed
+		if best.err != nil {
+			r.Failed = best.err.Error()
+		}
+	} else {
+		if err := s.loadParts(passName(passes - 1)); err != nil {
+			return nil, err
+		}
+		err := rebalance(s.ctx, &s.p, s.parts, newLoads(&s.p).of(s.parts))
+		var u *Unbalanced
+		if errors.As(err, &u) {
+			r.Failed = u.Error()
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	r.Seconds = time.Since(begun).Seconds()
+	return r, s.saveParts(out, s.parts)
+}
