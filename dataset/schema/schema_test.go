@@ -175,7 +175,7 @@ func TestBadSchemasAreRefusedInOneSentence(t *testing.T) {
 		"empty file":         {map[string]string{"papers.csv": ""}, []string{"papers.csv: found an empty file"}},
 		"only a header":      {map[string]string{"writes.csv": "aid,pid\n"}, []string{"writes.csv: found no rows", "author writes paper"}},
 		"no vertices":        {map[string]string{"authors.tsv": "aid\tname\n"}, []string{"authors.tsv: found no rows", "type author"}},
-		"no such file":       {change("mag.yaml", "papers.csv", "paper.csv"), []string{"paper.csv: found no such file", "relative to the schema"}},
+		"no such file":       {change("mag.yaml", "papers.csv", "paper.csv"), []string{"paper.csv: found no such file", "relative to its file"}},
 		"text as feature":    {change("mag.yaml", "{col: city, one_hot: true}", "city"), []string{"features[1]", "a column of text", "one_hot: true"}},
 		"missing value":      {change("mag.yaml", "    missing: mean\n", ""), []string{"papers.csv: line 4, column year", "a missing value", "missing: mean"}},
 		"bad split":          {change("papers.csv", "KDD,val", "KDD,dev2"), []string{"nodes.paper.split", `"dev2"`, "train, val or test"}},

@@ -37,7 +37,7 @@ func find(pattern string) (files []string, err error) {
 			what = "no file of that pattern"
 		}
 		return nil, bad(pattern, "", what, "a file, a pattern or a folder of tables",
-			"check the path, which is relative to the schema's file")
+			"check the path; a schema's are relative to its file")
 	}
 	slices.SortFunc(files, natural)
 	return files, nil
