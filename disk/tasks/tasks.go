@@ -113,22 +113,32 @@ func (e *Other) Error() string {
 		"remove the folder", e.Dir, e.Difference)
 }
 
-// difference is the first line that two texts do not share.
+// difference is the first line that two texts of JSON do not share, brackets aside.
 func difference(a, b string) string {
-	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	x, y := said(a), said(b)
 	for i := range max(len(x), len(y)) {
 		one, other := "nothing", "nothing"
 		if i < len(x) {
-			one = strings.TrimSpace(x[i])
+			one = x[i]
 		}
 		if i < len(y) {
-			other = strings.TrimSpace(y[i])
+			other = y[i]
 		}
 		if one != other {
 			return fmt.Sprintf("it has %.120s, this has %.120s", one, other)
 		}
 	}
 	return "the same text"
+}
+
+// said are the lines of JSON that say something.
+func said(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.Trim(line, " \t\n,"); strings.Trim(line, "{}[]") != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func write(path string, text []byte) error {

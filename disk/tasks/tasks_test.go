@@ -144,3 +144,15 @@ func TestDamage(t *testing.T) {
 		}
 	}
 }
+
+// TestDifference: lists of shards that differ by one are told apart by its name.
+func TestDifference(t *testing.T) {
+	const one = "[\n  {\n    \"Path\": \"a\"\n  }\n]"
+	const two = "[\n  {\n    \"Path\": \"a\"\n  },\n  {\n    \"Path\": \"b\"\n  }\n]"
+	for _, c := range [][3]string{{two, one, `it has "Path": "b", this has nothing`},
+		{one, two, `it has nothing, this has "Path": "b"`}} {
+		if got := difference(c[0], c[1]); got != c[2] {
+			t.Errorf("%q, want %q", got, c[2])
+		}
+	}
+}
