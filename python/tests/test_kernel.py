@@ -26,7 +26,8 @@ class Kernel(unittest.TestCase):
 
     def train(self):
         """Starts a training without end, and waits for its first epoch."""
-        asked = self.client.execute(LONG.format(here=HERE, more=", progress=False"))
+        asked = self.client.execute(LONG.format(here=HERE, more=", progress=False"),
+                                    stop_on_error=False)
         end = time.monotonic() + 60
         while time.monotonic() < end:
             said = self.client.get_iopub_msg(timeout=60)
