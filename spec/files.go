@@ -88,7 +88,7 @@ func MakeNewFolder(flag, dir string) error {
 // CheckWritable makes sure that files can be created in a folder, or in the one in which it
 // will be made.
 func CheckWritable(flag, dir string) error {
-	f, err := os.CreateTemp(dir, ".starling-*")
+	f, err := disk.Nameless(dir, "a file", 0)
 	switch above := filepath.Dir(dir); {
 	case errors.Is(err, fs.ErrNotExist) && above != dir:
 		return CheckWritable(flag, above)
@@ -96,5 +96,5 @@ func CheckWritable(flag, dir string) error {
 		return Mistake(flag, graph.Sentence(dir+": "+errors.Unwrap(err).Error()), "a folder to write to",
 			"choose another")
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	return f.Close()
 }

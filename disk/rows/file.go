@@ -48,18 +48,5 @@ func openFiles(files []File, width int) (list []opened, err error) {
 	return list, nil
 }
 
-// unlinked makes a file in a folder and takes its name away.
-func unlinked(dir string) (*os.File, error) {
-	f, err := os.CreateTemp(dir, ".starling-rows-")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 // up rounds to whole blocks.
 func up(n int64) int64 { return (n + block - 1) / block * block }

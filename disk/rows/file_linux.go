@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"starling/disk"
 )
 
 // openDirect opens a file past the page cache, or through it where the file system cannot do otherwise.
@@ -20,13 +21,7 @@ func openDirect(path string) (*os.File, error) {
 
 // openScratch makes a file without a name in a folder.
 func openScratch(dir string) (*os.File, error) {
-	for _, direct := range []int{unix.O_DIRECT, 0} {
-		fd, err := unix.Open(dir, unix.O_RDWR|unix.O_TMPFILE|unix.O_CLOEXEC|direct, 0o600)
-		if err == nil {
-			return os.NewFile(uintptr(fd), filepath.Join(dir, scratchName)), nil
-		}
-	}
-	return unlinked(dir)
+	return disk.Nameless(dir, scratchName, unix.O_DIRECT)
 }
 
 // reserve has a file have n bytes, and reports a full disk before anything is written.

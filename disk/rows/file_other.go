@@ -5,10 +5,12 @@ package rows
 import (
 	"os"
 	"unsafe"
+
+	"starling/disk"
 )
 
 func openDirect(path string) (*os.File, error) { return os.Open(path) }
-func openScratch(dir string) (*os.File, error) { return unlinked(dir) }
+func openScratch(dir string) (*os.File, error) { return disk.Nameless(dir, scratchName, 0) }
 func reserve(f *os.File, n int64) error        { return f.Truncate(n) }
 func inMemory(string) bool                     { return false }
 func free([]byte)                              {}

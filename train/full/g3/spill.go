@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"starling/disk"
 	"starling/event"
 	"starling/nn"
 	"starling/tensor"
@@ -104,10 +105,7 @@ func (s *spill) need(phase int) {
 // write puts a matrix in the file, in the same place in every epoch.
 func (s *spill) write(key [2]int, bytes []byte) (err error) {
 	if s.file == nil {
-		if s.file, err = os.CreateTemp(s.dir, "starling-g3-*"); err != nil {
-			return err
-		}
-		if err := os.Remove(s.file.Name()); err != nil { // it goes with the process, however that ends
+		if s.file, err = disk.Nameless(s.dir, "spilled rows", 0); err != nil {
 			return err
 		}
 	}
