@@ -1,16 +1,15 @@
 package predict
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
+	"unsafe"
 
 	"starling/cluster"
+	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
@@ -32,14 +31,15 @@ func (o Options) overParts() (*Predicted, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, d, workers, err := o.infer(trained)
+	of, err := o.infer(trained)
 	if err != nil {
 		return nil, err
 	}
-	p := predictionsFrom(trained, d, o.What, rows)
-	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out,
-		Workers: workers, Target: trained.OfType()}
-	if err := out.write(p, d); err != nil {
+	defer of.close()
+	p := predictionsFrom(trained, of.data, o.What, of.Rows)
+	out := &Predicted{Run: o.Run, Dataset: of.data.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out,
+		Workers: of.workers, Target: trained.OfType()}
+	if err := out.write(p, of.data); err != nil {
 		return nil, err
 	}
 	out.Seconds, out.RSS = time.Since(start).Seconds(), tensor.PeakRSS()
@@ -54,35 +54,46 @@ func predictionsFrom(t *serve.Trained, d *graph.Dataset, what string, rows serve
 	return t.FromRows(d, what, d.Graph.Nodes(), rows.Width, rows.Values)
 }
 
-// infer has workers compute what predictions are made from, for all vertices. It returns the dataset too, without edges
-// and features.
-func (o Options) infer(trained *serve.Trained) (rows serve.Rows, d *graph.Dataset, workers int, err error) {
+// inferred is what workers computed for all vertices, in memory that a temporary file backs, and the dataset without
+// edges and features.
+type inferred struct {
+	serve.Rows
+	data    *graph.Dataset
+	workers int
+	memory  []byte
+}
+
+// close ends the rows.
+func (r *inferred) close() { disk.Unmap(r.memory) }
+
+// infer has workers compute what predictions are made from, for all vertices.
+func (o Options) infer(trained *serve.Trained) (*inferred, error) {
 	c, err := o.inferenceOf(trained)
 	if err != nil {
-		return rows, nil, 0, err
+		return nil, err
 	}
-	if d, err = labelledDataset(c.Parts, trained); err != nil {
-		return rows, nil, 0, err
+	out := &inferred{workers: c.Spec.Cluster.Workers}
+	if out.data, err = labelledDataset(c.Parts, trained); err != nil {
+		return nil, err
 	}
-	if err := trained.Suits(d, o.What); err != nil {
-		return rows, nil, 0, err
+	if err := trained.Suits(out.data, o.What); err != nil {
+		return nil, err
 	}
 	folder, remove, err := setup.TemporaryFolder()
 	if err != nil {
-		return rows, nil, 0, err
+		return nil, err
 	}
 	defer remove()
 	c.Infer.Folder = folder
 	events, stop, err := c.Watched(event.All())
 	if err != nil {
-		return rows, nil, 0, err
+		return nil, err
 	}
 	defer stop()
 	if _, err := c.Work(context.Background(), events); err != nil {
-		return rows, nil, 0, err
+		return nil, err
 	}
-	rows.Width, rows.Values, err = gather(c)
-	return rows, d, c.Spec.Cluster.Workers, err
+	return out, out.gather(c)
 }
 
 // inferenceOf is the run of workers that a prediction needs.
@@ -195,36 +206,42 @@ func scatter[T any](into *[]T, rows []T, ids []uint32, all int) {
 	}
 }
 
-// gather reads the rows that workers wrote.
-func gather(c *supervise.Run) (width int, all []float32, err error) {
-	for k := range c.Spec.Cluster.Workers {
+// gather puts the rows that workers wrote where their vertices are.
+func (r *inferred) gather(c *supervise.Run) error {
+	for k := range r.workers {
 		part, err := partition.OpenPart(c.Parts.Dir, k)
 		if err != nil {
-			return 0, nil, err
+			return err
 		}
-		rows, err := readRows(worker.InferredFile(c.Infer.Folder, k))
-		if err == nil && len(rows) > 0 {
-			width = len(rows) / part.Core()
-			scatter(&all, rows, part.IDs[:part.Core()], int(c.Parts.Book.Nodes))
-		}
+		err = r.add(c.Infer.Folder, k, part.IDs[:part.Core()], int(c.Parts.Book.Nodes))
 		part.Close()
 		if err != nil {
-			return 0, nil, err
+			r.close()
+			return err
 		}
 	}
-	return width, all, nil
+	return nil
 }
 
-func readRows(path string) ([]float32, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// add adds the rows of one worker's vertices, of all.
+func (r *inferred) add(folder string, rank int, ids []uint32, all int) error {
+	b, err := disk.Map(worker.InferredFile(folder, rank))
+	if err != nil || len(b) == 0 {
+		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+	defer disk.Unmap(b)
+	if r.memory == nil {
+		r.Width = len(floats(b)) / len(ids)
+		if r.memory, err = disk.Scratch(folder, "rows", 4*int64(all)*int64(r.Width)); err != nil {
+			return err
+		}
+		r.Values = floats(r.memory)
 	}
-	rows := make([]float32, info.Size()/4)
-	return rows, binary.Read(bufio.NewReaderSize(f, 1<<20), binary.LittleEndian, rows)
+	scatter(&r.Values, floats(b), ids, all)
+	return nil
+}
+
+// floats are the numbers of mapped memory.
+func floats(b []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }

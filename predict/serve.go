@@ -87,22 +87,22 @@ func (o ServeOptions) answers() (*answers, error) {
 func (o ServeOptions) answersOverParts(t *serve.Trained) (*answers, error) {
 	what := Options{Run: o.Run, Dataset: o.Dataset, Threads: o.Threads, Timeout: o.Timeout,
 		What: serve.Labels}
-	outputs, d, _, err := what.infer(t)
+	outputs, err := what.infer(t)
 	if err != nil {
 		return nil, err
 	}
-	var embeddings *serve.Rows
+	inputs, embeddings := new(inferred), (*serve.Rows)(nil)
 	what.What = serve.Embeddings
-	if t.Suits(d, what.What) == nil { // a model of one layer has none
-		rows, _, _, err := what.infer(t.OfAllTypes())
-		if err != nil {
+	if t.Suits(outputs.data, what.What) == nil { // a model of one layer has none
+		if inputs, err = what.infer(t.OfAllTypes()); err != nil {
+			outputs.close()
 			return nil, err
 		}
-		embeddings = &rows
+		embeddings = &inputs.Rows
 	}
 	dev := cpu.New(o.Threads)
-	out := &answers{close: func() { dev.Close() }}
-	if out.Answers, err = serve.AnswersFromRows(dev, t, d, outputs, embeddings); err != nil {
+	out := &answers{close: func() { dev.Close(); outputs.close(); inputs.close() }}
+	if out.Answers, err = serve.AnswersFromRows(dev, t, outputs.data, outputs.Rows, embeddings); err != nil {
 		out.close()
 		return nil, err
 	}

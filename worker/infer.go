@@ -54,7 +54,12 @@ func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 		return nil, err
 	}
 	return &Share{}, disk.Write(InferredFile(t.Infer.Folder, end.Rank()), func(w io.Writer) error {
-		return binary.Write(w, binary.LittleEndian, list)
+		for block := range slices.Chunk(list, 1<<18) { // each is copied into bytes
+			if err := binary.Write(w, binary.LittleEndian, block); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
