@@ -56,6 +56,7 @@ var smokes = map[string]smoke{
 	"bench-shards":      {line: "2000", needs: "/usr/bin/time"},
 	"bench-strategies":  {line: "--strategies halo --rates 1gbit --graphs reddit:0.001 --epochs 2", needs: "root"},
 	"bench-switch":      {},
+	"bench-web":         {line: "--nodes 200 --edges 800 --epochs 20 --pairs 1", needs: "curl"},
 	"bench-together":    {line: "--scale 0.0005 --batch 8 --hidden 8 --epochs 2 --shares 0.05"},
 	"bench-typed": {line: "--like small --scale 0.1 --models rgcn,hsage,rgat,hgt --rounds 1 --epochs 1 --peers '' && " +
 		"scripts/bench-typed --like small --scale 0.1 --mode mini --models rgcn --rounds 1 --epochs 1 --peers ''"},
@@ -88,6 +89,7 @@ var smokes = map[string]smoke{
 	"try-cuda-faults":    {line: "work", needs: "nvidia-smi"},
 	"try-kubernetes":     {line: help}, // it builds a cluster for many minutes
 	"try-launchers":      {line: "--no-install openmpi", needs: "mpirun", long: true},
+	"try-shards":         {line: "--edges 4000 --limit 0"},
 	"try-pythons":        {line: help}, // minutes, and a package index
 	"vulncheck":          {},
 	"walk":               {line: help},
