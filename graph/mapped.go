@@ -40,6 +40,7 @@ var (
 var mapped struct {
 	sync.Mutex
 	files map[uintptr]mappedFile // by start
+	rows  map[uintptr][]RowsFile // of arrays in pieces, by their first row
 }
 
 type mappedFile struct {
@@ -106,8 +107,43 @@ func shrunk(path string, had int64) error {
 		"copy or make it again, and go on from the last checkpoint", path, event.Tally(had, "byte"))
 }
 
-// FileOf is the file that dense features are mapped from, and where their first row is in it; !ok: they are not.
-func FileOf(f *Features) (path string, offset int64, ok bool) {
+// RowsFile is where consecutive rows of an array are: from a place of a file on.
+type RowsFile struct {
+	Path   string
+	Offset int64
+	Rows   int
+}
+
+// trackRows lists the files of an array in pieces, whose rows are mapped behind each other.
+func trackRows(rows []byte, files []RowsFile) {
+	if len(rows) == 0 {
+		return
+	}
+	mapped.Lock()
+	defer mapped.Unlock()
+	if mapped.rows == nil {
+		mapped.rows = map[uintptr][]RowsFile{}
+	}
+	mapped.rows[uintptr(unsafe.Pointer(unsafe.SliceData(rows)))] = files
+}
+
+// untrackRows forgets the files of what is about to be unmapped.
+func untrackRows(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	mapped.Lock()
+	defer mapped.Unlock()
+	for at := range mapped.rows {
+		if at >= start && at < start+uintptr(len(b)) {
+			delete(mapped.rows, at)
+		}
+	}
+}
+
+// FilesOf are the files that dense features are mapped from, in the order of their rows; none: they are in memory.
+func FilesOf(f *Features) []RowsFile {
 	var first, end uintptr
 	switch {
 	case len(f.F32) > 0:
@@ -117,14 +153,17 @@ func FileOf(f *Features) (path string, offset int64, ok bool) {
 		first = uintptr(unsafe.Pointer(&f.BF16[0]))
 		end = first + uintptr(2*len(f.BF16))
 	default:
-		return "", 0, false
+		return nil
 	}
 	mapped.Lock()
 	defer mapped.Unlock()
+	if list, ok := mapped.rows[first]; ok {
+		return list
+	}
 	for start, m := range mapped.files {
 		if first >= start && end <= start+uintptr(m.info.Size()) {
-			return m.path, int64(first - start), true
+			return []RowsFile{{m.path, int64(first - start), f.Rows}}
 		}
 	}
-	return "", 0, false
+	return nil
 }

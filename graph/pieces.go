@@ -101,29 +101,31 @@ func (d *Dataset) mapPieces(name string, m ArrayMeta) (b []byte, err error) {
 	}
 	defer func() {
 		if err != nil {
-			d.untrackPieces(name)
+			d.untrackPieces(name, b)
 			unreserveMap(b)
 		}
 	}()
 	copy(b, head)
-	at, rows := int64(len(head)), int64(0)
+	at, rows, files := int64(len(head)), int64(0), []RowsFile(nil)
 	for _, p := range m.Pieces {
-		n, of, err := d.mapPiece(name, p, &h, b, at)
+		f, n, err := d.mapPiece(name, p, &h, b, at)
 		if err != nil {
 			return nil, err
 		}
-		at, rows = at+n, rows+of
+		at, rows, files = at+n, rows+int64(f.Rows), append(files, f)
 	}
 	if rows != m.Shape[0] || at != total {
 		return nil, bad("pieces of "+event.Tally(rows, "row"), fmt.Sprint(m.Shape[0]))
 	}
 	protectMap(b)
+	trackRows(b[len(head):], files)
 	d.maps[name] = b
 	return b, nil
 }
 
-// mapPiece maps one piece to b[at:].
-func (d *Dataset) mapPiece(name string, p Piece, of *NPYHeader, b []byte, at int64) (n, rows int64, err error) {
+// mapPiece maps one piece to b[at:], of which it has n bytes.
+func (d *Dataset) mapPiece(name string, p Piece, of *NPYHeader, b []byte, at int64) (rows RowsFile, n int64,
+	err error) {
 	path := filepath.Join(d.Dir, p.File)
 	bad := func(field, found, want, fix string) error {
 		return &InputError{File: path, Field: field, Found: found, Want: want, Fix: fix}
@@ -132,35 +134,35 @@ func (d *Dataset) mapPiece(name string, p Piece, of *NPYHeader, b []byte, at int
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0, 0, bad("", "no such file", "the piece of "+name+" that meta.json announces", again)
+		return rows, 0, bad("", "no such file", "the piece of "+name+" that meta.json announces", again)
 	case err != nil:
-		return 0, 0, err
+		return rows, 0, err
 	case !info.Mode().IsRegular():
-		return 0, 0, bad("", info.Mode().Type().String(), "a regular file", again)
+		return rows, 0, bad("", info.Mode().Type().String(), "a regular file", again)
 	case info.Size() != p.Bytes:
-		return 0, 0, bad("size", event.Tally(info.Size(), "byte"), fmt.Sprint(p.Bytes),
+		return rows, 0, bad("size", event.Tally(info.Size(), "byte"), fmt.Sprint(p.Bytes),
 			"the file was cut off or changed: "+again)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return 0, 0, err
+		return rows, 0, err
 	}
 	defer f.Close()
 	h, err := ReadNPYHeader(f)
 	if err != nil {
-		return 0, 0, inFile(path, err)
+		return rows, 0, inFile(path, err)
 	}
 	if h.Descr != of.Descr || h.Fortran && len(h.Shape) > 1 || len(h.Shape) != len(of.Shape) || !slices.Equal(h.Shape[1:], of.Shape[1:]) {
-		return 0, 0, bad("header", fmt.Sprint(h.Descr, h.Shape), fmt.Sprint(of.Descr, of.Shape)+" but for the number of rows", again)
+		return rows, 0, bad("header", fmt.Sprint(h.Descr, h.Shape), fmt.Sprint(of.Descr, of.Shape)+" but for the number of rows", again)
 	}
 	n = h.DataBytes()
 	if p.Bytes-h.Offset != n || at+n > int64(len(b)) {
-		return 0, 0, bad("array", event.Tally(p.Bytes-h.Offset, "byte"), fmt.Sprintf("%d for shape %v, of an array of %v", n,
+		return rows, 0, bad("array", event.Tally(p.Bytes-h.Offset, "byte"), fmt.Sprintf("%d for shape %v, of an array of %v", n,
 			h.Shape, of.Shape), again)
 	}
 	mapped, err := placeMap(f, h.Offset, b, at, n)
 	if err != nil {
-		return 0, 0, inFile(path, err)
+		return rows, 0, inFile(path, err)
 	}
 	if len(mapped) > 0 {
 		track(mapped, path, info)
@@ -169,7 +171,7 @@ func (d *Dataset) mapPiece(name string, p Piece, of *NPYHeader, b []byte, at int
 		}
 		d.pieces[name] = append(d.pieces[name], mapped)
 	}
-	return n, h.Shape[0], nil
+	return RowsFile{Path: path, Offset: h.Offset, Rows: int(h.Shape[0])}, n, nil
 }
 
 // checkPieceSums names the pieces of a damaged array that are to blame.
@@ -194,7 +196,8 @@ func (d *Dataset) checkPieceSums(name string) error {
 	return nil
 }
 
-func (d *Dataset) untrackPieces(name string) {
+func (d *Dataset) untrackPieces(name string, joined []byte) {
+	untrackRows(joined)
 	for _, b := range d.pieces[name] {
 		untrack(b)
 	}
@@ -204,7 +207,7 @@ func (d *Dataset) untrackPieces(name string) {
 // unmap unmaps an array.
 func (d *Dataset) unmap(name string, b []byte) error {
 	if _, listed := d.Meta.Arrays[name]; listed && d.Meta.Arrays[name].Pieces != nil {
-		d.untrackPieces(name)
+		d.untrackPieces(name, b)
 		return unreserveMap(b)
 	}
 	untrack(b)

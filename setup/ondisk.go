@@ -88,10 +88,9 @@ func DiskOptions(s *spec.Spec, list []*graph.Features, workers int, need int64) 
 		free := (tensor.MemoryFree() - need) / 2 / int64(max(workers, 1))
 		o.Memory = min(max(free, leastFeatureMemory), bytes+bytes/4+leastFeatureMemory)
 	}
-	path, _, _ := graph.FileOf(list[0])
-	dir := filepath.Dir(path)
-	if o.Scratch != "" {
-		dir = o.Scratch
+	dir := o.Scratch
+	if files := graph.FilesOf(list[0]); dir == "" && len(files) > 0 {
+		dir = filepath.Dir(files[0].Path)
 	}
 	// Two windows are packed at a time.
 	o.Packed = bytes

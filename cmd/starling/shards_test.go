@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,18 @@ func TestImportInShards(t *testing.T) {
 	works(t, dir, "predict", "run-again-parts", "again", "--out", "predicted.csv", "--quiet")
 	if text := readFile(t, dir, "predicted.csv"); strings.Count(text, "\n") != 9001 || !strings.Contains(text, "user-1eef,") {
 		t.Errorf("%.200s", text)
+	}
+	if pieces, _ := filepath.Glob(filepath.Join(dir, "again", "features-*.npy")); len(pieces) < 2 {
+		t.Errorf("features are in %d pieces", len(pieces))
+	}
+	var losses []any
+	for _, on := range []string{"host", "disk"} { // rows of pieces are found in their files
+		text := works(t, dir, "train", "again", "--mode", "mini", "--epochs", "2", "--hidden", "8", "--quiet",
+			"--features-on", on, "--json", "-").stdout
+		losses = append(losses, result(t, text)["loss"])
+	}
+	if !reflect.DeepEqual(losses[0], losses[1]) {
+		t.Errorf("losses %v, from disk %v", losses[0], losses[1])
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); left != nil {
 		t.Errorf("left behind: %v", left)

@@ -39,12 +39,14 @@ const heldOnDisk = 2
 func diskFiles(list ...*graph.Features) (files []rows.File, err error) {
 	first := 0
 	for _, f := range list {
-		path, offset, ok := graph.FileOf(f)
-		if !ok {
+		list := graph.FilesOf(f)
+		if list == nil {
 			return nil, errors.New("--features-on disk: the features are not those of a file")
 		}
-		files = append(files, rows.File{Path: path, Offset: offset, First: uint32(first), Rows: f.Rows})
-		first += f.Rows
+		for _, x := range list {
+			files = append(files, rows.File{Path: x.Path, Offset: x.Offset, First: uint32(first), Rows: x.Rows})
+			first += x.Rows
+		}
 	}
 	return files, nil
 }
