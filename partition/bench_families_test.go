@@ -43,18 +43,24 @@ var families = []family{
 	{"web-copied", true, func(r *rand.Rand, s int) *graph.CSR { return copiedLinks(r, 5_000*s, 50) }},
 }
 
-// BenchmarkMultilevelFamilies compares with METIS's library on families of graphs. A case is a
-// graph and a number of parts: cut-ratio is the best cut of three seeds, ours over METIS's, in
-// the geometric mean over STARLING_BENCH_DRAWS (2) graphs; worst is the largest of them;
-// time-ratio is the fastest of three calls over METIS's fastest.
+// BenchmarkMultilevelFamilies compares with METIS's library, or with a preset of KaMinPar
+// (STARLING_BENCH_AGAINST=kaminpar:strong), on families of graphs. A case is a graph and a number of
+// parts: cut-ratio is the best cut of three seeds, ours over the other's, in the geometric mean over
+// STARLING_BENCH_DRAWS (2) graphs; worst is the largest of them; time-ratio is the fastest of three
+// calls over the other's fastest.
 //
 //	scripts/bench-partition --metis families
+//	scripts/bench-partition --metis families --against kaminpar:strong
 //
 // STARLING_BENCH_SCALE (1) multiplies the sizes, STARLING_BENCH_FAMILIES chooses by name.
 func BenchmarkMultilevelFamilies(b *testing.B) {
 	draws, _ := strconv.Atoi(benchEnv("STARLING_BENCH_DRAWS", "2"))
 	scale, _ := strconv.Atoi(benchEnv("STARLING_BENCH_SCALE", "1"))
 	only := benchEnv("STARLING_BENCH_FAMILIES", "")
+	other, files := timedMetis, &kaminparFiles{dir: b.TempDir(), files: map[*graph.CSR]string{}}
+	if preset, ok := strings.CutPrefix(benchEnv("STARLING_BENCH_AGAINST", "metis"), "kaminpar:"); ok {
+		other = func(b *testing.B, p *partition.Problem) benchResult { return files.run(b, preset, p) }
+	}
 	for i, f := range families {
 		if only != "" && !strings.Contains(","+only+",", ","+f.name+",") {
 			continue
@@ -71,23 +77,26 @@ func BenchmarkMultilevelFamilies(b *testing.B) {
 			b.Run(fmt.Sprintf("half=%s/family=%s/parts=%s", half, f.name, k), func(b *testing.B) {
 				parts, _ := strconv.Atoi(k)
 				for b.Loop() {
-					compareFamily(b, graphs, parts)
+					compareFamily(b, graphs, parts, other)
 				}
 			})
 		}
 	}
 }
 
-func compareFamily(b *testing.B, graphs []*graph.CSR, k int) {
+func timedMetis(b *testing.B, p *partition.Problem) benchResult {
+	return timedRun(b, partition.Metis, p)
+}
+
+func compareFamily(b *testing.B, graphs []*graph.CSR, k int, other func(*testing.B, *partition.Problem) benchResult) {
 	var logs, worst, over float64
 	var sum [2]benchResult
 	for i, g := range graphs {
 		var best [2]benchResult
 		for seed := uint64(1); seed <= 3; seed++ {
 			p := benchProblem(g, "one", k, 3*uint64(i)+seed)
-			for j, method := range []partition.Method{partition.Multilevel, partition.Metis} {
-				best[j].best(timedRun(b, method, p))
-			}
+			best[0].best(timedRun(b, partition.Multilevel, p))
+			best[1].best(other(b, p))
 		}
 		ratio := float64(best[0].Cut) / float64(best[1].Cut)
 		logs, worst, over = logs+math.Log(ratio), max(worst, ratio), max(over, best[1].Imbalance)
@@ -100,8 +109,8 @@ func compareFamily(b *testing.B, graphs []*graph.CSR, k int) {
 	b.ReportMetric(worst, "worst")
 	b.ReportMetric(sum[0].Seconds/sum[1].Seconds, "time-ratio")
 	b.ReportMetric(sum[0].CPU/sum[1].CPU, "cpu-ratio") // where other work disturbs the former
-	b.ReportMetric(sum[1].Seconds/float64(len(graphs)), "metis-s")
-	b.ReportMetric(over, "metis-imbalance")
+	b.ReportMetric(sum[1].Seconds/float64(len(graphs)), "other-s")
+	b.ReportMetric(over, "other-imbalance")
 	b.ReportMetric(float64(graphs[0].Edges())/2, "edges")
 	b.ReportMetric(0, "ns/op")
 }

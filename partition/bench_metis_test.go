@@ -125,6 +125,7 @@ func BenchmarkMultilevelLarge(b *testing.B) {
 func benchProblem(g *graph.CSR, mode string, k int, seed uint64) *partition.Problem {
 	p := &partition.Problem{Graph: g, Symmetric: g.Symmetric(), Parts: k, Seed: seed,
 		Constraints: []partition.Constraint{{Name: "vertices", Tolerance: 0.03}}}
+	p.Tries, _ = strconv.Atoi(benchEnv("STARLING_BENCH_TRIES", "1"))
 	switch mode {
 	case "volume":
 		p.Objective = partition.Volume

@@ -21,6 +21,9 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	l := newLoads(p)
 	m := &multilevel.Problem{Graph: p.Graph, Symmetric: p.Symmetric, Parts: p.Parts, Seed: p.Seed, Threads: p.Threads,
 		Volume: p.Objective == Volume, Progress: p.Progress}
+	for i := 1; i < p.Tries; i++ {
+		m.Others = append(m.Others, seedOf(p.Seed, i))
+	}
 	for i, c := range l.constraints {
 		m.Constraints = append(m.Constraints, multilevel.Constraint{Weight: c.Weight, Limit: l.limit[i]})
 	}

@@ -24,6 +24,8 @@ type Problem struct {
 	Constraints []Constraint
 	// Splits are for methods that look at training, validation and test vertices.
 	Splits graph.Splits
+	// Tries is how many partitions multilevel makes and combines; 0: one.
+	Tries int
 	// Passes is how often a streaming method reads the edges; 0: its default.
 	Passes int
 	// Hops is how far bytegnn's blocks reach, one per layer of the model; 0: two.

@@ -55,7 +55,7 @@ type Report struct {
 	Objective        string             `json:"objective"`
 	Seed             uint64             `json:"seed"`
 	Tries            int                `json:"tries"`
-	KeptSeed         uint64             `json:"kept_seed"` // alone, it gives this partition again
+	KeptSeed         uint64             `json:"kept_seed"` // alone, it gives this partition again, unless tries are combined
 	Parts            int                `json:"parts"`
 	Servers          int                `json:"servers"`
 	EdgeCut          int64              `json:"edge_cut"`

@@ -13,7 +13,8 @@ import (
 // On a small graph the cut varies with the seed. Tries make several partitions, each with its own seed, and
 // keep the best: the one that exceeds the limits least, of equals the one with least of the
 // objective, of those the first. The first seed is the user's, so more tries are never
-// worse than fewer.
+// worse than fewer. The tries of multilevel for the least cut are combined (multilevel/combine.go): what they give
+// together is better than any of them.
 
 // try is one partition and its quality.
 type try struct {
@@ -41,6 +42,11 @@ func (o *Options) checkTries() error {
 	return nil
 }
 
+// combines tells whether the tries are combined instead of compared.
+func (o *Options) combines() bool {
+	return o.Method == "multilevel" && o.Objective == Cut && o.Servers <= 1 && o.Tries > 1
+}
+
 // seedOf is the seed of a try.
 func seedOf(seed uint64, try int) uint64 {
 	if try == 0 {
@@ -52,6 +58,9 @@ func seedOf(seed uint64, try int) uint64 {
 // bestTry is the best of all tries, and how long they took without measuring their quality.
 func (j *job) bestTry(ctx context.Context) (best *try, seconds float64, err error) {
 	tries := max(j.opt.Tries, 1)
+	if j.opt.combines() {
+		j.p.Tries, tries = tries, 1
+	}
 	for i := range tries {
 		start := time.Now()
 		t, err := j.try(ctx, seedOf(j.opt.Seed, i))

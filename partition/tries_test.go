@@ -61,6 +61,36 @@ func TestTriesKeepTheBest(t *testing.T) {
 	}
 }
 
+// Tries of multilevel that are combined cut no more than the best of them, and less on most graphs.
+func TestCombinedTries(t *testing.T) {
+	g := blocks(rand.New(rand.NewPCG(1, 16)), 2000, 40, 8, 0.6)
+	cut := func(seed uint64, tries int) int64 {
+		p := &Problem{Graph: g, Parts: 7, Seed: seed, Tries: tries}
+		parts, err := Multilevel(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Measure(g, parts, 7, nil, false, 1).EdgeCut
+	}
+	less := 0
+	for seed := range uint64(4) {
+		best := cut(seed, 1)
+		for i := 1; i < 3; i++ {
+			best = min(best, cut(seedOf(seed, i), 1))
+		}
+		combined := cut(seed, 3)
+		if combined > best || combined != cut(seed, 3) {
+			t.Errorf("seed %d: %d, the best of its tries %d", seed, combined, best)
+		}
+		if combined < best {
+			less++
+		}
+	}
+	if less < 2 {
+		t.Errorf("combined tries were better %d times of 4", less)
+	}
+}
+
 // The limits come first, then the objective, then who was first.
 func TestTryIsBetter(t *testing.T) {
 	few, many := &Quality{EdgeCut: 1, CommVolume: 9}, &Quality{EdgeCut: 2, CommVolume: 8}

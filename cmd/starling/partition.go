@@ -107,7 +107,8 @@ func partitionFlags(f *pflag.FlagSet, s *spec.Partition, names []string) {
 	f.StringVar(&s.Target, "target", s.Target, "type of vertices whose labels parts have (typed graphs); by default the only one with labels")
 	f.BoolVar(&s.BestEffort, "best-effort", s.BestEffort, "where --balance cannot be met, write the best found")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of all random draws")
-	f.IntVar(&s.Tries, "tries", s.Tries, "cut so often, with seeds made of --seed, and keep the best by --objective")
+	f.IntVar(&s.Tries, "tries", s.Tries, "cut so often, with seeds made of --seed, and keep the best by --objective;"+
+		" multilevel combines them")
 	spec.AutoVar(f, &s.Threads, 0, 1, "threads", "cores to use; auto: all. The result is the same")
 	spec.AutoVar(f, &s.Passes, 0, 1, "passes", "passes of a streaming method; auto: its own choice")
 	spec.AutoVar(f, &s.Hops, 0, 1, "hops", "reach of bytegnn's blocks; auto: two")

@@ -40,6 +40,14 @@
 //	M. Gilbert, K. Madduri, E. Boman, S. Rajamanickam: Jet: multilevel graph partitioning
 //	on graphics processing units, 2023
 //
+// # Beside the scheme
+//
+// Where vertices alone are counted and degrees are skewed, ranges of vertices by falling degree are refined too, and
+// the better partition is kept (core.go). Several tries are combined: the graph is coarsened inside the blocks in which
+// two partitions agree, and the better one is refined from there (combine.go).
+//
+//	P. Sanders, C. Schulz: Distributed evolutionary graph partitioning, 2012
+//
 // # Several constraints
 //
 // A vertex has one weight per constraint, and a part a limit for each. Clusters, moves and

@@ -15,7 +15,8 @@ type Problem struct {
 	Symmetric bool
 	Parts     int // from 2 to 65536, and at most one per vertex
 	Seed      uint64
-	Threads   int // 0: all cores
+	Others    []uint64 // seeds of more tries, which are combined with the first
+	Threads   int      // 0: all cores
 	// Constraints are to be met at once; at least one.
 	Constraints []Constraint
 	// Volume makes the communication volume the objective instead of the edge cut.
@@ -36,25 +37,36 @@ type Constraint struct {
 func Partition(ctx context.Context, p *Problem) (parts []uint32, load []int64, err error) {
 	mem := &memory{}
 	defer mem.freeAll()
-	r := newRun(ctx, rng.New(p.Seed), p.Threads, mem)
-	if edges := p.Graph.Edges(); edges >= cacheSized/16 && edges <= cacheSized {
-		r.startPool(idleCores()) // first: the threads need a while to start
-		defer r.stopPool()
-	}
-	g := r.finestGraph(p)
-	r.tuning = g.tuningFor(p.Parts)
-	aside := r.setAsideIsolated(g)
+	r, g, aside := begin(ctx, p, mem)
+	defer r.stopPool()
 	m := newPartitioner(r, p)
-	a := m.partition(g)
+	a := m.bestOf(g, p.Others)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
+	parts, load = m.finished(a, aside)
+	return parts, load, nil
+}
+
+// begin makes the finest graph, and sets vertices without edges aside.
+func begin(ctx context.Context, p *Problem, mem *memory) (r *run, g *levelGraph, aside []uint32) {
+	r = newRun(ctx, rng.New(p.Seed), p.Threads, mem)
+	if edges := p.Graph.Edges(); edges >= cacheSized/16 && edges <= cacheSized {
+		r.startPool(idleCores()) // first: the threads need a while to start
+	}
+	g = r.finestGraph(p)
+	r.tuning = g.tuningFor(p.Parts)
+	return r, g, r.setAsideIsolated(g)
+}
+
+// finished are the parts of all vertices, also of those that were set aside, and what parts weigh.
+func (m *partitioner) finished(a *assignment, aside []uint32) (parts []uint32, load []int64) {
 	m.placeSetAside(a, aside)
-	parts = make([]uint32, g.n)
+	parts = make([]uint32, a.g.n)
 	for v, k := range a.part {
 		parts[v] = uint32(k)
 	}
-	return parts, a.load, nil
+	return parts, a.load
 }
 
 // partitioner is the multilevel scheme for one problem.
@@ -97,6 +109,11 @@ func (m *partitioner) partition(g *levelGraph) *assignment {
 	}
 	a := newAssignment(g, m.k, m.r.initialPartition(g, m.k, m.limits(g)), repeatLimits(m.limits(g), m.k))
 	m.r.stopPool()
+	return m.refineUp(a, levels)
+}
+
+// refineUp refines a partition of the coarsest graph, level by level.
+func (m *partitioner) refineUp(a *assignment, levels []level) *assignment {
 	m.refine(a, nil, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
 		hint := m.boundaryHint(levels[i])
@@ -118,6 +135,11 @@ func (m *partitioner) uncoarsen(a *assignment, l level) {
 
 // coarsen makes the next level; not ok if the graph is small enough or does not shrink.
 func (m *partitioner) coarsen(g *levelGraph, depth int) (*levelGraph, level, bool) {
+	return m.coarsenLike(g, g, depth)
+}
+
+// coarsenLike makes clusters of another graph of the same vertices.
+func (m *partitioner) coarsenLike(like, g *levelGraph, depth int) (*levelGraph, level, bool) {
 	if g.n <= m.coarsest() {
 		return nil, level{}, false
 	}
@@ -130,8 +152,8 @@ func (m *partitioner) coarsen(g *levelGraph, depth int) (*levelGraph, level, boo
 	if depth == 0 {
 		rounds = tuning.finestRounds
 	}
-	label := m.r.cluster(g, most, rounds, tuning.balls, m.r.key.Fold(uint64(depth)))
-	coarse, l := m.r.contract(g, label, tuning.sparsify)
+	label := m.r.cluster(like, most, rounds, tuning.balls, m.r.key.Fold(uint64(depth)))
+	coarse, l := m.r.contract(g, label, tuning.sparsify && like == g)
 	if coarse.n > g.n*19/20 {
 		coarse.free(m.r)
 		free(m.r.mem, label)
