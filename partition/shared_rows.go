@@ -42,7 +42,7 @@ func (s *sharedJob) scatterWindow(k int, out *tasks.Out) (any, error) {
 	if g.Weights != nil {
 		weights = make([]float32, hi-lo)
 	}
-	var remote []uint64 // part and number of vertices that other parts need
+	needed := newNeeds(s.k, g.Nodes())
 	for v := w.lo; v < w.hi; v++ {
 		p := s.parts[v]
 		row := g.Neighbors(uint32(v))
@@ -53,25 +53,12 @@ func (s *sharedJob) scatterWindow(k int, out *tasks.Out) (any, error) {
 		next[p] += int64(len(row))
 		for _, u := range row {
 			if q := s.parts[u]; q != p {
-				remote = append(remote, uint64(q)<<32|uint64(u))
+				needed.add(q, u)
 			}
 		}
-		if len(remote) > 1<<20 && len(remote) > 2*cap(remote)/3 {
-			slices.Sort(remote)
-			remote = slices.Compact(remote)
-		}
 	}
-	slices.Sort(remote)
-	remote = slices.Compact(remote)
-	r.Boundary = make([]int64, s.k+1)
-	list := make([]uint32, len(remote))
-	for i, x := range remote {
-		list[i] = uint32(x)
-		r.Boundary[x>>32+1]++
-	}
-	for p := range s.k {
-		r.Boundary[p+1] += r.Boundary[p]
-	}
+	var list []uint32
+	list, r.Boundary = needed.byPart()
 	for name, b := range map[string][]byte{"sources": bytesOf(sources), "weights": bytesOf(weights), "boundary": bytesOf(list)} {
 		if name == "weights" && weights == nil {
 			continue
