@@ -52,7 +52,8 @@ var families = []family{
 //	scripts/bench-partition --metis families
 //	scripts/bench-partition --metis families --against kaminpar:strong
 //
-// STARLING_BENCH_SCALE (1) multiplies the sizes, STARLING_BENCH_FAMILIES chooses by name.
+// STARLING_BENCH_SCALE (1) multiplies the sizes, STARLING_BENCH_FAMILIES chooses by name, STARLING_BENCH_TRIES (1) are of
+// ours, for each seed.
 func BenchmarkMultilevelFamilies(b *testing.B) {
 	draws, _ := strconv.Atoi(benchEnv("STARLING_BENCH_DRAWS", "2"))
 	scale, _ := strconv.Atoi(benchEnv("STARLING_BENCH_SCALE", "1"))
