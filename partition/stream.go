@@ -1,6 +1,9 @@
 package partition
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // stream is one pass or several over the vertices in order, each with the list of
 // its in-neighbours: the edge file is read sequentially, and besides the
@@ -19,6 +22,7 @@ type stream struct {
 
 	count   []int // neighbours by part, for the current vertex
 	touched []int
+	row     []uint32 // parts of its neighbours
 }
 
 // unassigned marks a vertex that has no part yet.
@@ -93,10 +97,14 @@ func (s *stream) place(v int) bool {
 
 // countNeighbours counts v's neighbours by part.
 func (s *stream) countNeighbours(v int) {
+	row := s.p.Graph.Neighbors(uint32(v))
 	s.touched = s.touched[:0]
-	for _, u := range s.p.Graph.Neighbors(uint32(v)) {
-		k := s.parts[u]
-		if k == unassigned || int(u) == v {
+	s.row = slices.Grow(s.row[:0], len(row))[:len(row)]
+	for i, u := range row { // loads that wait for memory, and for nothing else, overlap
+		s.row[i] = s.parts[u]
+	}
+	for i, k := range s.row {
+		if k == unassigned || int(row[i]) == v {
 			continue
 		}
 		if s.count[k] == 0 {
