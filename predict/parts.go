@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
-	"unsafe"
 
 	"starling/cluster"
-	"starling/disk"
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
@@ -35,8 +33,8 @@ func (o Options) overParts() (*Predicted, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer of.close()
-	p := predictionsFrom(trained, of.data, o.What, of.Rows)
+	defer of.Close()
+	p := predictionsFrom(trained, of.data, o.What, of.rows())
 	out := &Predicted{Run: o.Run, Dataset: of.data.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out,
 		Workers: of.workers, Target: trained.OfType()}
 	if err := out.write(p, of.data); err != nil {
@@ -57,14 +55,13 @@ func predictionsFrom(t *serve.Trained, d *graph.Dataset, what string, rows serve
 // inferred is what workers computed for all vertices, in memory that a temporary file backs, and the dataset without
 // edges and features.
 type inferred struct {
-	serve.Rows
+	worker.Inferred
 	data    *graph.Dataset
 	workers int
-	memory  []byte
 }
 
-// close ends the rows.
-func (r *inferred) close() { disk.Unmap(r.memory) }
+// rows are what was inferred, as answers and predictions take them.
+func (r *inferred) rows() serve.Rows { return serve.Rows{Width: r.Width, Values: r.Values} }
 
 // infer has workers compute what predictions are made from, for all vertices.
 func (o Options) infer(trained *serve.Trained) (*inferred, error) {
@@ -213,35 +210,12 @@ func (r *inferred) gather(c *supervise.Run) error {
 		if err != nil {
 			return err
 		}
-		err = r.add(c.Infer.Folder, k, part.IDs[:part.Core()], int(c.Parts.Book.Nodes))
+		err = r.Add(c.Infer.Folder, k, part.IDs[:part.Core()], int(c.Parts.Book.Nodes))
 		part.Close()
 		if err != nil {
-			r.close()
+			r.Close()
 			return err
 		}
 	}
 	return nil
-}
-
-// add adds the rows of one worker's vertices, of all.
-func (r *inferred) add(folder string, rank int, ids []uint32, all int) error {
-	b, err := disk.Map(worker.InferredFile(folder, rank))
-	if err != nil || len(b) == 0 {
-		return err
-	}
-	defer disk.Unmap(b)
-	if r.memory == nil {
-		r.Width = len(floats(b)) / len(ids)
-		if r.memory, err = disk.Scratch(folder, "rows", 4*int64(all)*int64(r.Width)); err != nil {
-			return err
-		}
-		r.Values = floats(r.memory)
-	}
-	scatter(&r.Values, floats(b), ids, all)
-	return nil
-}
-
-// floats are the numbers of mapped memory.
-func floats(b []byte) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }

@@ -95,14 +95,15 @@ func (o ServeOptions) answersOverParts(t *serve.Trained) (*answers, error) {
 	what.What = serve.Embeddings
 	if t.Suits(outputs.data, what.What) == nil { // a model of one layer has none
 		if inputs, err = what.infer(t.OfAllTypes()); err != nil {
-			outputs.close()
+			outputs.Close()
 			return nil, err
 		}
-		embeddings = &inputs.Rows
+		rows := inputs.rows()
+		embeddings = &rows
 	}
 	dev := cpu.New(o.Threads)
-	out := &answers{close: func() { dev.Close(); outputs.close(); inputs.close() }}
-	if out.Answers, err = serve.AnswersFromRows(dev, t, outputs.data, outputs.Rows, embeddings); err != nil {
+	out := &answers{close: func() { dev.Close(); outputs.Close(); inputs.Close() }}
+	if out.Answers, err = serve.AnswersFromRows(dev, t, outputs.data, outputs.rows(), embeddings); err != nil {
 		out.close()
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"unsafe"
 
 	"starling/disk"
 	"starling/graph"
@@ -61,6 +62,46 @@ func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 		}
 		return nil
 	})
+}
+
+// Inferred are the rows that workers have written of their vertices, put where these are among all, in memory that a
+// temporary file backs.
+type Inferred struct {
+	Width  int
+	Values []float32
+	memory []byte
+}
+
+// Add adds the rows of one worker's vertices, of all.
+func (r *Inferred) Add(folder string, rank int, ids []uint32, all int) error {
+	b, err := disk.Map(InferredFile(folder, rank))
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	defer disk.Unmap(b)
+	rows := floats(b)
+	if r.memory == nil {
+		r.Width = len(rows) / len(ids)
+		if r.memory, err = disk.Scratch(folder, "rows", 4*int64(all)*int64(r.Width)); err != nil {
+			return err
+		}
+		r.Values = floats(r.memory)
+	}
+	for i, v := range ids {
+		copy(r.Values[int(v)*r.Width:], rows[i*r.Width:(i+1)*r.Width])
+	}
+	return nil
+}
+
+// Close ends the use of the rows.
+func (r *Inferred) Close() {
+	disk.Unmap(r.memory)
+	r.memory, r.Values = nil, nil
+}
+
+// floats are the numbers of mapped memory.
+func floats(b []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }
 
 // rescaled is a part with features by the scales of the data that the model was trained on.
