@@ -27,7 +27,8 @@ func Scratch(dir, name string, size int64) ([]byte, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "write", Path: f.Name(), Err: err}
 	}
-	b, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED) // as Unmap
+	// Through syscall, as Unmap is.
+	b, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, &os.PathError{Op: "map", Path: f.Name(), Err: err}
 	}

@@ -13,7 +13,8 @@ const promising = 1.1
 // orCore is the better of a partition of the finest graph and, where it may have a core, refined ranges of vertices by
 // degree.
 func (m *partitioner) orCore(a *assignment) *assignment {
-	if c := m.p.Constraints; m.r.ctx.Err() != nil || !m.r.tuning.hubs || len(c) > 1 || c[0].Weight != nil || m.p.Volume {
+	c := m.p.Constraints
+	if m.r.ctx.Err() != nil || !m.r.tuning.hubs || len(c) > 1 || c[0].Weight != nil || m.p.Volume {
 		return a
 	}
 	found := m.r.cut(a)

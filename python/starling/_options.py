@@ -221,7 +221,7 @@ class PartitionOptions(TypedDict, total=False):
     target: Annotated[str, "type of vertices whose labels parts have (typed graphs); by default the only one with labels"]
     best_effort: Annotated[bool, "where --balance cannot be met, write the best found"]
     seed: Annotated[int, "seed of all random draws (default 1)"]
-    tries: Annotated[int, "cut so often, with seeds made of --seed, and keep the best by --objective (default 1)"]
+    tries: Annotated[int, "cut so often, with seeds made of --seed, and keep the best by --objective; multilevel combines them (default 1)"]
     threads: Annotated[int | Auto, "cores to use; auto: all. The result is the same (default auto)"]
     passes: Annotated[int | Auto, "passes of a streaming method; auto: its own choice (default auto)"]
     hops: Annotated[int | Auto, "reach of bytegnn's blocks; auto: two (default auto)"]
