@@ -34,7 +34,8 @@ import (
 type Shared struct {
 	Processes int   // 0: one process partitions, in memory
 	Memory    int64 // for a window
-	Helper    bool  // it is another process that puts the parts in their place, and reports
+	Role      tasks.Role
+	Begun     func() error // if set, is called when other processes can join
 }
 
 // Folder is where the work on a partition is.
@@ -91,14 +92,6 @@ func runShared(ctx context.Context, dir string, opt Options) (r *Report, err err
 	defer d.Close()
 	plan := sharedPlan{1, d.Meta.Name, d.Meta.CRC32C, opt.Parts, opt.Servers, opt.Method, opt.Objective.String(), opt.Balance,
 		opt.BestEffort, opt.Seed, opt.Tries, opt.Passes, opt.Hops, opt.Shared.Memory}
-	if _, err := os.Stat(work); err != nil {
-		if !opt.Overwrite && plan.made(opt.Out) {
-			return nil, tasks.Clean(work)
-		}
-		if err := free(opt.Out, bookFile, opt.Overwrite); err != nil {
-			return nil, err
-		}
-	}
 	if d.Typed() || d.HasTimes() {
 		return nil, &graph.InputError{File: dir, Found: "a typed graph, or one with times", Want: "a graph without both for --processes",
 			Fix: "leave --processes out"}
@@ -109,20 +102,37 @@ func runShared(ctx context.Context, dir string, opt Options) (r *Report, err err
 		return nil, err
 	}
 	s.plan = plan
-	if s.f, err = tasks.Open(work, plan); err != nil {
+	s.f, err = tasks.Begin(ctx, work, plan, opt.Shared.Role, tasks.Target{Made: func() bool { return plan.made(opt.Out) },
+		Free: func() error { return free(opt.Out, bookFile, opt.Overwrite) }, Overwrite: opt.Overwrite})
+	if s.f == nil || err != nil {
 		return nil, err
 	}
 	defer s.f.Close()
 	s.f.Progress = opt.Progress
-	for _, stage := range []func() error{s.check, s.assign, s.scatter, s.gather, s.halo, s.write} {
-		if err := stage(); err != nil {
+	if opt.Shared.Begun != nil {
+		if err := opt.Shared.Begun(); err != nil {
 			return nil, err
 		}
 	}
-	if opt.Shared.Helper {
-		return &Report{Out: opt.Out}, nil
+	if err := s.stages(); err != nil {
+		if _, gone := os.Stat(work); gone != nil && plan.made(opt.Out) { // another process was faster, and has removed the work
+			return nil, nil
+		}
+		return nil, err
+	}
+	if opt.Shared.Role.Helper {
+		return nil, nil
 	}
 	return s.reportShared()
+}
+
+func (s *sharedJob) stages() error {
+	for _, stage := range []func() error{s.check, s.assign, s.scatter, s.gather, s.halo, s.write} {
+		if err := stage(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settingsFile is in a partition by several processes, so that the same command finds that it is done.

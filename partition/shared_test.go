@@ -69,19 +69,22 @@ func TestSharedIsTheSame(t *testing.T) {
 			one, err := Run(t.Context(), dir, opt)
 			must(t, err)
 			opt.Out, opt.Shared = filepath.Join(t.TempDir(), "many"), Shared{Processes: 1, Memory: 1 << 16}
-			var wg sync.WaitGroup
-			for range 2 {
-				wg.Go(func() {
-					help := opt
-					help.Shared.Helper = true
-					if _, err := Run(t.Context(), dir, help); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wg.Wait()
-			if _, err := os.Stat(opt.Out); err == nil {
-				t.Error("the helpers have published the parts")
+			help := opt
+			help.Shared.Role.Helper = true
+			opt.Shared.Begun = func() error {
+				var wg sync.WaitGroup
+				for range 2 {
+					wg.Go(func() {
+						if _, err := Run(t.Context(), dir, help); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if _, err := os.Stat(opt.Out); err == nil {
+					t.Error("the helpers have published the parts")
+				}
+				return nil
 			}
 			opt.Verify = true
 			many, err := Run(t.Context(), dir, opt)
@@ -100,6 +103,10 @@ func TestSharedIsTheSame(t *testing.T) {
 			must(t, err)
 			if string(x) != string(y) {
 				t.Errorf("%s\n%s", y, x)
+			}
+			help.Overwrite = true // which is no reason to begin again, for one that comes too late
+			if _, err := Run(t.Context(), dir, help); err != nil {
+				t.Error(err)
 			}
 			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(opt.Out), ".*")); left != nil {
 				t.Error(left)

@@ -117,7 +117,7 @@ func (s *sharedJob) write() error {
 	}); err != nil {
 		return err
 	}
-	if s.opt.Shared.Helper {
+	if s.opt.Shared.Role.Helper {
 		return nil
 	}
 	out := filepath.Join(s.f.Dir, "partition")
@@ -204,7 +204,7 @@ func (s *sharedJob) publish(dir string, book *Book) error {
 		return err
 	}
 	if _, err := os.Lstat(out); err == nil {
-		if err := free(out, bookFile, s.opt.Overwrite); err != nil {
+		if err := free(out, bookFile, s.f.Overwrites()); err != nil {
 			return err
 		}
 		if err := os.Rename(out, filepath.Join(s.f.Dir, "replaced")); err != nil {
@@ -224,6 +224,9 @@ func (s *sharedJob) reportShared() (*Report, error) {
 	s.report(s.seconds)
 	if s.failed != "" {
 		s.r.Notes = append(s.r.Notes, s.failed)
+	}
+	if s.f.Absent != nil {
+		s.r.Notes = append(s.r.Notes, s.f.WithoutRanks())
 	}
 	s.warnUneven()
 	s.warnSmall()

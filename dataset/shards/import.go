@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,7 +22,8 @@ type Options struct {
 	dataset.ImportOptions
 	Memory int64  // bytes that each process may take for its data
 	IDs    string // what ids are: numbers, text, or "": all alike
-	Helper bool   // it is another process that puts the dataset in its place
+	Role   tasks.Role
+	Begun  func() error // if set, is called when other processes can join
 }
 
 // LeastMemory and DefaultMemory are bounds and default of Options.Memory.
@@ -102,32 +104,28 @@ func Import(ctx context.Context, src string, opt Options, out string) (sum datas
 		return sum, err
 	}
 	work := WorkFolder(out)
-	if _, err := os.Stat(work); err != nil {
-		if !opt.Overwrite && j.made(out) {
-			if err := tasks.Clean(work); err != nil {
-				return sum, err
-			}
-			return summary(out)
-		}
-		if err := graph.CheckTarget(out, opt.Overwrite); err != nil {
-			return sum, err
-		}
-	}
-	if j.f, err = tasks.Open(work, &j.plan); err != nil {
+	j.f, err = tasks.Begin(ctx, work, &j.plan, opt.Role, tasks.Target{Made: func() bool { return j.made(out) },
+		Free: func() error { return graph.CheckTarget(out, opt.Overwrite) }, Overwrite: opt.Overwrite})
+	if err != nil {
 		return sum, err
+	}
+	if j.f == nil {
+		return j.summary(out)
 	}
 	defer j.f.Close()
 	j.f.Progress = opt.Progress
+	if opt.Begun != nil {
+		if err := opt.Begun(); err != nil {
+			return sum, err
+		}
+	}
 	if err := j.stages(out); err != nil {
 		if _, gone := os.Stat(work); gone != nil && j.made(out) { // another process was faster, and has removed the work
-			return summary(out)
+			return j.summary(out)
 		}
 		return sum, err
 	}
-	if opt.Helper {
-		return sum, nil
-	}
-	return summary(out)
+	return j.summary(out)
 }
 
 func (j *job) stages(out string) error {
@@ -219,7 +217,11 @@ func (j *job) made(out string) bool {
 	return err == nil && m.Source == j.sourceLine()
 }
 
-func summary(out string) (dataset.Summary, error) {
+// summary describes the dataset, to the process that has put it in its place.
+func (j *job) summary(out string) (dataset.Summary, error) {
+	if j.opt.Role.Helper {
+		return dataset.Summary{}, nil
+	}
 	m, err := graph.ReadMeta(out)
 	if err != nil {
 		return dataset.Summary{}, err
@@ -233,6 +235,9 @@ func summary(out string) (dataset.Summary, error) {
 		if a := m.Arrays[name]; len(a.Shape) > 0 {
 			*n = int(min(a.Shape[0], math.MaxInt))
 		}
+	}
+	if j.f != nil && j.f.Absent != nil {
+		sum.Notes = append(slices.Clip(sum.Notes), j.f.WithoutRanks())
 	}
 	return sum, nil
 }

@@ -238,7 +238,7 @@ func (j *job) finish(out string) error {
 	if err := j.f.Do(j.ctx, "finish", 1, func(int, *tasks.Out) (any, error) { return nil, j.assemble(dir) }); err != nil {
 		return err
 	}
-	if j.opt.Helper {
+	if j.opt.Role.Helper {
 		return nil
 	}
 	return j.f.Finish(j.ctx, func() error { return j.publish(dir, filepath.Clean(out)) })
@@ -251,7 +251,7 @@ func (j *job) publish(dir, out string) error {
 	}
 	if _, err := os.Lstat(out); err == nil {
 		made := j.made(out)
-		if err := graph.CheckTarget(out, j.opt.Overwrite || made); err != nil {
+		if err := graph.CheckTarget(out, j.f.Overwrites() || made); err != nil {
 			return err
 		}
 		if err := os.Rename(out, filepath.Join(j.f.Dir, "replaced")); err != nil {
@@ -269,7 +269,7 @@ func (j *job) assemble(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.Mkdir(dir, 0o777); err != nil {
 		return err
 	}
 	m := &graph.Meta{Name: j.plan.Name, Source: j.sourceLine(), Nodes: j.numbers.n, Arrays: map[string]graph.ArrayMeta{}}

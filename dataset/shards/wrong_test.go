@@ -155,6 +155,32 @@ func TestGoesOnOnlyWithTheSame(t *testing.T) {
 	}
 }
 
+// TestLateHelper: one that joins when the import is over begins nothing, --overwrite or not.
+func TestLateHelper(t *testing.T) {
+	dir, out := web(t, map[string]string{"a.csv": random(900, 1)})
+	opt := Options{Memory: small}
+	_, err := Import(t.Context(), dir, opt, out)
+	must(t, err)
+	before, err := os.Stat(filepath.Join(out, "meta.json"))
+	must(t, err)
+	opt.Role.Helper = true
+	for _, opt.Overwrite = range []bool{false, true} {
+		_, err := Import(t.Context(), dir, opt, out)
+		must(t, err)
+	}
+	opt.Role.Helper = false // this is the user, who wants it made again
+	_, err = Import(t.Context(), dir, opt, out)
+	must(t, err)
+	after, err := os.Stat(filepath.Join(out, "meta.json"))
+	must(t, err)
+	if os.SameFile(before, after) {
+		t.Error("it was not made again")
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".*")); left != nil {
+		t.Error(left)
+	}
+}
+
 // TestWrongPieces: a piece of the dataset that is missing, cut off, damaged or there twice is named.
 func TestWrongPieces(t *testing.T) {
 	dir, out := web(t, map[string]string{"a.csv": random(30_000, 1)})

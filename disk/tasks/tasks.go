@@ -1,16 +1,14 @@
 package tasks
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"starling/disk"
@@ -23,8 +21,7 @@ const (
 
 	pollEvery  = 20 * time.Millisecond // of tasks that others have
 	touchEvery = 2 * time.Second       // of the lock of an own task
-	// lifeless is how long another process may show no sign of life. A disk may stall, so it is long.
-	lifeless = 2 * time.Minute
+	lifeless   = 2 * time.Minute       // Folder.Lifeless: a disk may stall, so it is long
 )
 
 // Folder is work in a folder.
@@ -32,62 +29,21 @@ type Folder struct {
 	Dir string
 	// Progress, if set, is called as tasks are done, by whomever.
 	Progress func(stage string, done, total int64)
+	// Lifeless is how long another process may show no sign of life.
+	Lifeless time.Duration
+	// Absent are the ranks of this process's launcher that had not joined when the work was finished.
+	Absent []int
 
+	role  Role
+	now   func() time.Time
 	leave func()
-}
-
-// Open opens the work of a plan in dir, and starts it if there is none. A folder of another plan is refused
-// with an Other error.
-func Open(dir string, plan any) (*Folder, error) {
-	text, err := json.MarshalIndent(plan, "", " ")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, planFile)
-	there, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := write(path, text); err != nil {
-			return nil, err
-		}
-		there, err = os.ReadFile(path) // which another process may have written at the same time
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(there, text) {
-		return nil, &Other{Dir: dir, Difference: difference(string(there), string(text))}
-	}
-	f := &Folder{Dir: dir}
-	return f, f.join()
-}
-
-// join says that this process reads what is in the folder, until it leaves.
-func (f *Folder) join() error {
-	dir := filepath.Join(f.Dir, membersDir)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	m, err := os.CreateTemp(dir, "*")
-	if err != nil {
-		return err
-	}
-	m.Close()
-	release, _, err := disk.Claim(m.Name())
-	f.leave = sync.OnceFunc(func() {
-		release()
-		os.Remove(m.Name())
-	})
-	return err
 }
 
 // Close says that this process reads the folder no more.
 func (f *Folder) Close() { f.leave() }
 
-// alone tells whether no other process reads what is in the folder: all have left it, or were killed.
-func (f *Folder) alone() bool {
+// reader names another process that reads what is in the folder; empty: all have left it, or were killed.
+func (f *Folder) reader() string {
 	members, _ := filepath.Glob(filepath.Join(f.Dir, membersDir, "*"))
 	for _, m := range members {
 		release, free, err := disk.Claim(m)
@@ -95,11 +51,12 @@ func (f *Folder) alone() bool {
 			continue // it has just left
 		}
 		if !free {
-			return false
+			who, _ := os.ReadFile(m)
+			return cmp.Or(string(who), "another process")
 		}
 		release()
 	}
-	return true
+	return ""
 }
 
 // Other is the error of a folder that has the work of another plan.
@@ -165,7 +122,7 @@ func (f *Folder) Do(ctx context.Context, stage string, n int, work func(k int, o
 	if f.Done(stage) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(f.Dir, stage), 0o777); err != nil {
+	if err := makeFolder(filepath.Join(f.Dir, stage)); err != nil {
 		return err
 	}
 	s := &sweep{f: f, stage: stage, n: n, work: work, done: make([]bool, n), seen: map[int]*life{}}
@@ -257,8 +214,7 @@ func (s *sweep) try(k int) (done bool, err error) {
 	if exists(dir) { // meanwhile
 		return true, nil
 	}
-	host, _ := os.Hostname()
-	if err := os.WriteFile(lock, fmt.Appendf(nil, "process %d on %s", os.Getpid(), host), 0o666); err != nil {
+	if err := os.WriteFile(lock, []byte(self()), 0o666); err != nil {
 		return false, err
 	}
 	stop := keepTouching(lock)
@@ -293,15 +249,15 @@ func (s *sweep) checkLife(k int, lock string) error {
 	}
 	was := s.seen[k]
 	if was == nil || !was.touched.Equal(info.ModTime()) {
-		s.seen[k] = &life{info.ModTime(), time.Now()}
+		s.seen[k] = &life{info.ModTime(), s.f.now()}
 		return nil
 	}
-	if time.Since(was.seen) < lifeless {
+	if s.f.now().Sub(was.seen) < s.f.Lifeless {
 		return nil
 	}
 	who, _ := os.ReadFile(lock)
 	return fmt.Errorf("task %d of stage %s: %s has it and has shown no sign of life for %s; end that process, and "+
-		"start again to go on", k, s.stage, who, lifeless)
+		"start again to go on", k, s.stage, who, s.f.Lifeless)
 }
 
 // keepTouching shows that the process is alive.
@@ -355,9 +311,10 @@ func (f *Folder) Drop(stage string, from, to int) error {
 // Finish removes the folder, after put has put what was made in its place. One of the processes does that when all
 // have called Finish, and the others wait until the folder is gone.
 func (f *Folder) Finish(ctx context.Context, put func() error) error {
-	begun := time.Now()
+	begun := f.now()
 	f.leave()
 	for {
+		reader := ""
 		release, free, err := disk.Claim(f.Dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -365,17 +322,18 @@ func (f *Folder) Finish(ctx context.Context, put func() error) error {
 		if err != nil {
 			return err
 		}
-		if free && (f.alone() || !exists(filepath.Join(f.Dir, planFile))) {
-			err := f.finish(put)
-			release()
-			return err
-		}
 		if free {
+			reader = f.reader()
+			if reader == "" && f.assembled(begun) || !exists(filepath.Join(f.Dir, planFile)) {
+				err := f.finish(put)
+				release()
+				return err
+			}
 			release()
 		}
-		if time.Since(begun) > lifeless {
-			return fmt.Errorf("%s: another process has been reading or finishing this work for %s; end it, "+
-				"and start again", f.Dir, lifeless)
+		if f.now().Sub(begun) > f.Lifeless {
+			return fmt.Errorf("%s: %s has been reading or finishing this work for %s; end it, and start again",
+				f.Dir, cmp.Or(reader, "another process"), f.Lifeless)
 		}
 		select {
 		case <-ctx.Done():
