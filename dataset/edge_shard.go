@@ -232,6 +232,7 @@ func idText(to []byte, v *table.Values, i int) []byte {
 
 // EdgeShards lists the files of edges of a folder of shards, and those of vertices, in natural order: those
 // whose names, or folders, begin with edge, and with node or vert. A folder without any of these has shards of edges.
+// Gaps in the numbers of a folder's shards are refused.
 func EdgeShards(src string) (edges, vertices []string, err error) {
 	files, err := table.Find(src)
 	if err != nil {
@@ -239,6 +240,9 @@ func EdgeShards(src string) (edges, vertices []string, err error) {
 	}
 	if info, err := os.Stat(src); err != nil || !info.IsDir() {
 		return files, nil, nil
+	}
+	if err := checkNumbers(src, files); err != nil {
+		return nil, nil, err
 	}
 	var other []string
 	for _, path := range files {

@@ -55,6 +55,7 @@ func TestWrongShards(t *testing.T) {
 		"beyond nodes":   {map[string]string{"a.csv": "1,2\n", "b.csv": "3,11\n"}, Options{ImportOptions: dataset.ImportOptions{Nodes: 10}}, []string{"b.csv: ids: found 11, want 0 to 9"}},
 		"names, numbers": {map[string]string{"a.csv": "x,y\n"}, Options{IDs: "numbers"}, []string{"a.csv: ids: found names, want whole numbers"}},
 		"other files":    {map[string]string{"edges-1.csv": "1,2\n", "b.csv": "3,4\n"}, Options{}, []string{"found b.csv beside files called edges"}},
+		"missing":        {map[string]string{"part-0.csv": "1,2\n", "part-2.csv": "3,4\n"}, Options{}, []string{"found no part-1.csv, beside part-2.csv", "add it; or"}},
 		"no shard":       {map[string]string{"readme.md": "hello"}, Options{}, []string{"no table in the folder"}},
 		"no effect":      {map[string]string{"a.csv": "1,2\n"}, Options{ImportOptions: dataset.ImportOptions{Labels: "x"}}, []string{"--labels", "without effect"}},
 		"a hub":          {map[string]string{"a.csv": star(70_000)}, Options{Memory: LeastMemory}, []string{"--memory", "in-edges of vertices", "at least"}},
