@@ -30,7 +30,7 @@ func Choose(ctx context.Context, o Options, events event.Listener) (*Choices, er
 		return nil, err
 	}
 	out := &Choices{Model: o.Model.Name, Mode: o.Mode, Workers: o.Cluster.Workers, Servers: max(o.Cluster.Servers, 1),
-		Machine: known.Machine, Between: known.Between, All: o.All || len(o.Strategies) > 0}
+		Machine: known.Machine, Between: known.Between, Cores: o.Machine.CoresOf(o.Sharing), All: o.All || len(o.Strategies) > 0}
 	for _, method := range o.methods() {
 		if err := o.planCut(ctx, method, known, out, events); err != nil {
 			return nil, err

@@ -65,8 +65,9 @@ func TestPickComesLast(t *testing.T) {
 	text := c.String()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	last := strings.Join(strings.Fields(strings.ReplaceAll(text[strings.Index(text, "\npick: "):], "\\\n", "")), " ")
-	if !strings.HasSuffix(last, c.Pick.Command) || len(lines) > 20 || !strings.Contains(text, "and 62 more: --all") ||
-		!strings.Contains(text, "left out: 70 choices; --all") {
+	if !strings.HasSuffix(last, c.Pick.Command) || len(lines) > 21 || !strings.Contains(text, "and 62 more: --all") ||
+		!strings.Contains(text, "left out: 70 choices; --all") ||
+		!strings.Contains(text, `a worker in Kubernetes: requests: {cpu: "1", memory: `) {
 		t.Errorf("%d lines:\n%s", len(lines), text)
 	}
 	for _, line := range lines {
@@ -76,5 +77,13 @@ func TestPickComesLast(t *testing.T) {
 	}
 	if c.All = true; strings.Count(c.String(), "halo+x") < 69 || !strings.Contains(c.String(), "does not go together") {
 		t.Error(c.String())
+	}
+}
+
+// TestRequests: a fifth more memory than predicted, in whole MiB.
+func TestRequests(t *testing.T) {
+	const want = `requests: {cpu: "4", memory: 121Mi}`
+	if got := requests(4, &cost.Prediction{Memory: 100<<20 + 1}); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -26,6 +26,8 @@ type Choices struct {
 	Between  cost.Link `json:"between"`
 	// Computing are the rates of a worker for steps of this model, as starling simulate takes them.
 	Computing string `json:"computing"`
+	// Cores of a worker, as it was planned.
+	Cores int `json:"cores"`
 	// Seconds is what planning took, once rates were known and the graph was cut.
 	Seconds float64   `json:"planning_seconds"`
 	Pick    *Planned  `json:"pick,omitempty"`
@@ -130,6 +132,9 @@ func (c *Choices) String() string {
 	if c.Pick != nil {
 		fmt.Fprintf(&b, "\npick: %s, %s per epoch predicted; it %s\n", c.Pick.names(), report.Seconds(c.Pick.Predicted.Seconds),
 			c.Pick.Why)
+	}
+	if c.Pick != nil && c.Workers > 1 {
+		fmt.Fprintf(&b, "a worker in Kubernetes: %s\n", requests(c.Cores, &c.Pick.Predicted))
 	}
 	text := event.Wrap(b.String(), columns)
 	if c.Pick != nil {

@@ -156,6 +156,14 @@ func TestManifest(t *testing.T) {
 		args = append(args, strings.ReplaceAll(m[1], "/data/", ""))
 	}
 	works(t, dir, append(args, "--dry-run")...)
+	// The comment says where the requests are from, and that command prints them.
+	command := find("of `starling (plan [^`]*)`")
+	of := find(`"([^"]*)" of .starling plan`)
+	asked := works(t, dir, append(strings.Fields(command), "--strategies", "halo", "--rates-file", "rates")...).stdout
+	if line := regexp.MustCompile(`\n` + of + `: requests: \{cpu: "\d+", memory: \d+Mi\}\n`); !line.MatchString(asked) {
+		t.Errorf("%q is not in\n%s", line, asked)
+	}
+	find(`requests:\n +cpu: ("\d+")\n +memory: \d+Gi$`)
 }
 
 // A worker's process that is killed is started again by its own task.
