@@ -44,6 +44,22 @@ func (s Shared) folder(out string) string {
 	return filepath.Join(filepath.Dir(out), "."+filepath.Base(out)+".partition")
 }
 
+// SharedMemory is what a process takes beside Shared.Memory.
+type SharedMemory struct {
+	Vertices int64 // the part, the order and the new number of each vertex, and marks
+	Part     int64 // the rows of an average part, one at a time
+}
+
+// SharedMemoryFor is what each process takes that partitions this dataset.
+func SharedMemoryFor(m *graph.Meta, parts int) SharedMemory {
+	perVertex, perEdge, k := int64(16), int64(4), int64(max(parts, 1))
+	if _, weighted := m.Arrays["weights.npy"]; weighted {
+		perVertex, perEdge = 24, 8 // and the degree that gcn divides by
+	}
+	const perRow = 32 // of the part: where it begins, its vertex, its degree, its place in the order
+	return SharedMemory{Vertices: perVertex * m.Nodes, Part: (perEdge*m.Edges + perRow*m.Nodes) / k}
+}
+
 // sharedPlan is what the bytes of the parts depend on.
 type sharedPlan struct {
 	Version             int

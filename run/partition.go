@@ -2,10 +2,13 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"starling/disk/tasks"
 	"starling/event"
 	"starling/exchange"
+	"starling/graph"
 	"starling/nn"
 	"starling/partition"
 	"starling/plan"
@@ -36,10 +39,10 @@ func VerifyPartition(ctx context.Context, dir string) error {
 // Partition partitions the dataset in dir as s says.
 func Partition(ctx context.Context, dir string, s spec.Partition, events event.Listener) (*report.Partition, error) {
 	r, err := setup.Cut(ctx, dir, s, events)
-	if err == nil && r == nil {
+	if err == nil && r == nil && !s.Shared.Role.Helper {
 		event.All(events).On(event.Note{Text: s.Out + ": has these parts already, made by the same command; remove it, or give --overwrite, to make them again"})
 	}
-	if err != nil || r == nil || s.Shared.Helper {
+	if err != nil || r == nil {
 		return nil, err
 	}
 	r.PeakRSSBytes = tensor.PeakRSS()
@@ -92,13 +95,29 @@ func planTraining(ctx context.Context, s *spec.Partition, r *partition.Report) {
 // PartitionShared is Partition by several processes, none of which holds the graph; a helper has no report.
 func PartitionShared(ctx context.Context, dir string, s spec.Partition, p Processes, memory string, events event.Listener) (
 	out *report.Partition, err error) {
-	s.Shared.Helper = IsHelper()
 	if s.Shared.Memory, err = exchange.ParseBytes("--memory", memory); err != nil {
 		return nil, err
 	}
-	err = p.with(s.Shared.Memory, events, func() error {
+	takes, err := partitionTakes(dir, s)
+	if err != nil {
+		return nil, err
+	}
+	err = p.with(s.Shared.Memory, takes, events, func(role tasks.Role, begun func() error) error {
+		s.Shared.Role, s.Shared.Begun = role, begun
 		out, err = Partition(ctx, dir, s, events)
 		return err
 	})
 	return out, err
+}
+
+// partitionTakes says what each process that partitions will take.
+func partitionTakes(dir string, s spec.Partition) (string, error) {
+	m, err := graph.ReadMeta(dir)
+	if err != nil {
+		return "", err
+	}
+	each := partition.SharedMemoryFor(m, s.Parts)
+	return fmt.Sprintf("each takes at most %s for edges (--memory), about %s for the program, %s for %s, and %s for an average part",
+		event.Bytes(s.Shared.Memory), event.Bytes(processBytes), event.Bytes(each.Vertices), event.Tally(m.Nodes, "vertex"),
+		event.Bytes(each.Part)), nil
 }

@@ -17,6 +17,8 @@ func importCommand() *cobra.Command {
 	var out string
 	var quiet, check bool
 	var in run.ShardOptions
+	var workers int
+	var launcher string
 	c := &cobra.Command{
 		Use:   "import FORMAT SRC --out DIR",
 		Short: "Read files of another tool: " + strings.Join(run.Formats(), ", "),
@@ -66,8 +68,9 @@ up to 16 bytes an edge until the import is done.`,
 			if check {
 				return printCheck(args[0], args[1], opt)
 			}
-			if in.N == 0 && (c.Flags().Changed("memory") || in.IDs != "") || in.N < 0 {
-				return spec.Mistake("--memory, --ids", "a setting without effect", "it beside --workers", "say how many processes import, or leave it out")
+			shared := c.Flags().Changed("memory") || in.IDs != "" || c.Flags().Changed("launcher")
+			if workers == 0 && shared || workers < 0 {
+				return spec.Mistake("--memory, --ids, --launcher", "a setting without effect", "it beside --workers", "say how many processes import, or leave it out")
 			}
 			if out == "" {
 				return spec.Mistake("--out", "nothing", "a folder to write", "for example --out graph")
@@ -77,9 +80,14 @@ up to 16 bytes an edge until the import is done.`,
 					return err
 				}
 			}
-			return writeDataset(quiet || run.IsHelper(), func(v run.View) (run.Summary, error) {
-				if in.N > 0 {
-					in.Args = os.Args[1:]
+			if workers > 0 {
+				var err error
+				if in.Processes, err = run.ProcessesOf("--workers", workers, launcher, os.Args[1:], os.Getenv); err != nil {
+					return err
+				}
+			}
+			return writeDataset(quiet || in.Silent(), func(v run.View) (run.Summary, error) {
+				if workers > 0 {
 					return run.ImportShards(c.Context(), args[0], args[1], opt, in, out, v)
 				}
 				return run.Import(c.Context(), args[0], args[1], opt, out, v)
@@ -90,12 +98,14 @@ up to 16 bytes an edge until the import is done.`,
 	f.StringVar(&out, "out", "", "folder to write (required, except with --check)")
 	f.BoolVar(&check, "check", false, "say what every column becomes, and write nothing (table, schema)")
 	importFlags(f, &opt)
-	f.IntVar(&in.N, "workers", 0, "processes that import a folder of shards together (edgelist, parquet), none of which holds it; the same command on other hosts that share the folders joins in, and goes on after they were killed")
+	f.IntVar(&workers, "workers", 0, "processes that import a folder of shards together (edgelist, parquet), none of which holds it; the same command on other hosts that share the folders joins in, and goes on after they were killed; under srun, mpirun or torchrun the number of tasks")
 	f.StringVar(&in.Memory, "memory", "512MiB", "with --workers: what each process may take for its data")
 	f.StringVar(&in.IDs, "ids", "", "with --workers: what ids are, numbers or text; or empty: as they look, in all shards alike")
+	f.StringVar(&launcher, "launcher", "auto", "with --workers: which launcher has started this task, each of whose tasks is one process: auto, none, "+strings.Join(spec.Launchers[2:], ", "))
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
 	completeArgument(c, run.Formats())
+	completeValues(c, map[string][]string{"launcher": spec.Launchers})
 	return c
 }
 

@@ -16,7 +16,7 @@ import (
 
 func partitionCommand() *cobra.Command {
 	s := spec.DefaultPartition()
-	var memory string
+	var memory, launcher string
 	names, about := run.PartitionMethods()
 	var list strings.Builder
 	for i, name := range names {
@@ -45,8 +45,12 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 			if err := s.CheckUnused(); err != nil {
 				return err
 			}
-			v := view(s.Quiet || run.IsHelper(), s.JSON)
-			report, err := partitionBy(c, args[0], s, memory, v)
+			p, err := run.ProcessesOf("--processes", s.Shared.Processes, launcher, os.Args[1:], os.Getenv)
+			if err != nil && s.Shared.Processes > 0 {
+				return err
+			}
+			v := view(s.Quiet || p.Silent(), s.JSON)
+			report, err := partitionBy(c, args[0], s, p, memory, v)
 			v.Close()
 			if err != nil || report == nil {
 				return err
@@ -63,7 +67,8 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 		},
 	}
 	partitionFlags(c.Flags(), &s, names)
-	c.Flags().IntVar(&s.Shared.Processes, "processes", 0, "processes that partition together, none of which holds the graph (ldg, fennel; others hold it in one), and go on after they were killed; the same command on other hosts that share the folders joins in")
+	c.Flags().IntVar(&s.Shared.Processes, "processes", 0, "processes that partition together, none of which holds the graph (ldg, fennel; others hold it in one), and go on after they were killed; the same command on other hosts that share the folders joins in; under srun, mpirun or torchrun the number of tasks")
+	c.Flags().StringVar(&launcher, "launcher", "auto", "with --processes: which launcher has started this task, each of whose tasks is one process: auto, none, "+strings.Join(spec.Launchers[2:], ", "))
 	c.Flags().StringVar(&memory, "memory", "512MiB", "with --processes: what each may take for edges, beside its part and 16 bytes per vertex")
 	c.Flags().SortFlags = false
 	completeValues(c, settingValues())
@@ -71,12 +76,12 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
 }
 
 // partitionBy partitions in this process, or in several.
-func partitionBy(c *cobra.Command, dir string, s spec.Partition, memory string, v run.View) (*report.Partition, error) {
+func partitionBy(c *cobra.Command, dir string, s spec.Partition, p run.Processes, memory string, v run.View) (*report.Partition, error) {
 	if s.Shared.Processes != 0 {
-		return run.PartitionShared(c.Context(), dir, s, run.Processes{N: s.Shared.Processes, Args: os.Args[1:]}, memory, v)
+		return run.PartitionShared(c.Context(), dir, s, p, memory, v)
 	}
-	if c.Flags().Changed("memory") {
-		return nil, spec.Mistake("--memory", "a setting without effect", "it beside --processes", "leave it out")
+	if c.Flags().Changed("memory") || c.Flags().Changed("launcher") {
+		return nil, spec.Mistake("--memory, --launcher", "a setting without effect", "it beside --processes", "leave it out")
 	}
 	return run.Partition(c.Context(), dir, s, v)
 }

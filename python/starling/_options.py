@@ -233,5 +233,6 @@ class PartitionOptions(TypedDict, total=False):
     heads: Annotated[int | Auto, "its heads (gat, gatv2, rgat, hgt, simplehgn) (default auto)"]
     batch_size: Annotated[int, "batch of sampled training, over all workers (default 1024)"]
     fanout: Annotated[Words | Sequence[int], "neighbours sampled a vertex, the seed vertices' layer first (default auto)"]
-    processes: Annotated[int, "processes that partition together, none of which holds the graph (ldg, fennel; others hold it in one), and go on after they were killed; the same command on other hosts that share the folders joins in"]
+    processes: Annotated[int, "processes that partition together, none of which holds the graph (ldg, fennel; others hold it in one), and go on after they were killed; the same command on other hosts that share the folders joins in; under srun, mpirun or torchrun the number of tasks"]
+    launcher: Annotated[Literal["auto", "none", "slurm", "openmpi", "mpich", "torchrun", "kubernetes"], "with --processes: which launcher has started this task, each of whose tasks is one process: auto, none, slurm, openmpi, mpich, torchrun, kubernetes (default auto)"]
     memory: Annotated[str, "with --processes: what each may take for edges, beside its part and 16 bytes per vertex (default 512MiB)"]
