@@ -7,7 +7,8 @@
 //	count, dry_run_workers,     several workers: the memory of each, what they send, what they compute
 //	workers
 //	gpu, batched                what fits a GPU, and mini-batches where the full batch does not fit
-//	options, rank, table, page  what to plan every strategy for, the ranking, and how it is shown
+//	options, rank, table,       what to plan every strategy for, the ranking, and how it is shown
+//	requests, page
 //	planner                     the candidates on one partition, and what is known of it
 //	links, rates, flows         how fast this machine and its links are
 //	cache, demand               what an epoch of a candidate computes and sends

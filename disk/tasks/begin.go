@@ -16,7 +16,7 @@ import (
 )
 
 // Role is what a process does for work that several share. The zero value begins the work if there is none, and
-// finishes it with whoever else is there.
+// finishes it with all others that are there.
 type Role struct {
 	// Helper joins work that another process begins, and finishes: it never begins any.
 	Helper bool
@@ -60,8 +60,8 @@ func Begin(ctx context.Context, dir string, plan any, role Role, t Target) (*Fol
 		case time.Since(begun) > startWithin && t.Made():
 			return nil, nil
 		case time.Since(begun) > startWithin:
-			return nil, fmt.Errorf("%s: rank 0 has not begun this work within %s; start the job again, with a folder that "+
-				"all its hosts share", dir, startWithin)
+			return nil, fmt.Errorf("%s: rank 0 has not begun this work within %s; start the job again, with a folder "+
+				"that all its hosts share", dir, startWithin)
 		}
 		select {
 		case <-ctx.Done():

@@ -41,8 +41,8 @@ func share(ctx context.Context, dir string, role Role, to string, overwrite bool
 	})
 }
 
-// TestTasksOfALauncher: whatever the order in which they start, one of them at a time or all at once, the tasks of a job
-// do the work once, also where it replaces what is there, and nothing is left of it.
+// TestTasksOfALauncher: in whatever order they start, the tasks of a job do the work once, also where it replaces what is
+// there, and nothing is left of it.
 func TestTasksOfALauncher(t *testing.T) {
 	const size = 3
 	for _, overwrite := range []bool{false, true} {
@@ -105,7 +105,8 @@ func TestHelpersBeginNothing(t *testing.T) {
 	must(t, err)
 	defer late.Close()
 	must(t, os.RemoveAll(dir)) // by one that did not see it
-	if err := late.Do(t.Context(), "next", 1, func(int, *Out) (any, error) { return nil, nil }); !errors.Is(err, os.ErrNotExist) {
+	err = late.Do(t.Context(), "next", 1, func(int, *Out) (any, error) { return nil, nil })
+	if !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	if exists(dir) {

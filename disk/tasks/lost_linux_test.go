@@ -52,8 +52,8 @@ func other(t *testing.T, dir string) *os.Process {
 	return c.Process
 }
 
-// TestProcessWithoutLife: a process that has a task and makes no progress, as when it or its host is stopped, is named with
-// its host; when it is gone, others do its task.
+// TestProcessWithoutLife: a process that has a task and makes no progress, as when it or its host is stopped, is named
+// with its host; when it is gone, others do its task.
 func TestProcessWithoutLife(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "work")
 	p := other(t, dir)
@@ -66,7 +66,8 @@ func TestProcessWithoutLife(t *testing.T) {
 	work := func(int, *Out) (any, error) { did++; return nil, nil }
 	host, err := os.Hostname()
 	must(t, err)
-	want := fmt.Sprintf("task 0 of stage s: process %d on %s has it and has shown no sign of life for 100ms; end that process", p.Pid, host)
+	want := fmt.Sprintf("task 0 of stage s: process %d on %s has it and has shown no sign of life for 100ms; end that "+
+		"process", p.Pid, host)
 	for did == 0 {
 		err = f.Do(t.Context(), "s", 1, work)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
