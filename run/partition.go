@@ -117,7 +117,8 @@ func partitionTakes(dir string, s spec.Partition) (string, error) {
 		return "", err
 	}
 	each := partition.SharedMemoryFor(m, s.Parts)
-	return fmt.Sprintf("each takes at most %s for edges (--memory), about %s for the program, %s for %s, and %s for an average part",
-		event.Bytes(s.Shared.Memory), event.Bytes(processBytes), event.Bytes(each.Vertices), event.Tally(m.Nodes, "vertex"),
-		event.Bytes(each.Part)), nil
+	all := s.Shared.Memory + processBytes + each.Vertices + each.Part
+	return fmt.Sprintf("each takes at most %s for edges (--memory), about %s for the program, %s for %s, and %s for an average part: "+
+		"%s, %s in all", event.Bytes(s.Shared.Memory), event.Bytes(processBytes), event.Bytes(each.Vertices),
+		event.Tally(m.Nodes, "vertex"), event.Bytes(each.Part), event.Bytes(all), event.Bytes(int64(s.Shared.Processes)*all)), nil
 }

@@ -80,7 +80,7 @@ func (p Processes) with(memory int64, takes string, events event.Listener, work 
 	}
 	h := &helpers{of: p, note: func(text string) { event.All(events).On(event.Note{Text: text}) }}
 	err := work(p.role, func() error {
-		h.note(fmt.Sprintf("%s: %s", event.Tally(int64(p.N), "process"), takes))
+		event.All(events).On(event.Note{Text: event.Tally(p.N, "process") + ": " + takes, Minor: true})
 		return h.start()
 	})
 	h.end(err)

@@ -41,8 +41,8 @@ func share(ctx context.Context, dir string, role Role, to string, overwrite bool
 	})
 }
 
-// TestTasksOfALauncher: in whatever order they start, the tasks of a job do the work once, also where it replaces what is
-// there, and nothing is left of it.
+// TestTasksOfALauncher: in whatever order they start, the tasks of a job do the work once, also where it replaces what
+// is there, and nothing is left of it.
 func TestTasksOfALauncher(t *testing.T) {
 	const size = 3
 	for _, overwrite := range []bool{false, true} {
