@@ -35,8 +35,8 @@ func TestMemoryIsSaidBefore(t *testing.T) {
 		}
 		return p
 	}
-	if _, err := ImportShards(t.Context(), "edgelist", web, ImportOptions{}, ShardOptions{Processes: tasks("--workers"), Memory: "1MiB"},
-		out, listen); err != nil {
+	in := ShardOptions{Processes: tasks("--workers"), Memory: "1MiB"}
+	if _, err := ImportShards(t.Context(), "edgelist", web, ImportOptions{}, in, out, listen); err != nil {
 		t.Fatal(err)
 	}
 	const want = "1 process: each takes at most 1.0 MiB for its data (--memory) and about 64.0 MiB beside, 65.0 MiB in all"
@@ -48,14 +48,15 @@ func TestMemoryIsSaidBefore(t *testing.T) {
 	if _, err := PartitionShared(t.Context(), out, s, tasks("--processes"), "1MiB", listen); err != nil {
 		t.Fatal(err)
 	}
-	const wantParts = "1 process: each takes at most 1.0 MiB for edges (--memory), about 64.0 MiB for the program, 48 B for 3 vertices, " +
-		"and 54 B for an average part: 65.0 MiB, 65.0 MiB in all"
+	const wantParts = "1 process: each takes at most 1.0 MiB for edges (--memory), about 64.0 MiB for the program, " +
+		"48 B for 3 vertices, and 54 B for an average part: 65.0 MiB, 65.0 MiB in all"
 	if len(first) < 2 || first[0] != wantParts {
 		t.Errorf("%q, want %s first", first, wantParts)
 	}
 }
 
-// TestTasksAreProcesses: the tasks of a launcher are the processes, whose number must be theirs; a helper is none of them.
+// TestTasksAreProcesses: the tasks of a launcher are the processes, whose number must be theirs; a helper is none of
+// them.
 func TestTasksAreProcesses(t *testing.T) {
 	of := func(env string, launcher string) (Processes, error) {
 		return ProcessesOf("--workers", 3, launcher, nil, func(name string) string {
