@@ -8,6 +8,9 @@
 //	STAGE/00007/result.json its result, and size and CRC-32C of each of its files
 //	STAGE/00007.lock        locked by the process that does the task, which touches it as a sign of life
 //	STAGE.done              all tasks of the stage are done
+//	members/                a locked file of every process that reads the folder, which is not removed meanwhile
+//	arrived/                a file of every task of a launcher that has joined: rank 0 removes the folder when all have
+//	overwrite               what is at the target may be replaced
 //
 // A task is a function of the plan and of the results of earlier stages, never of who does it. So the results are the
 // same for any number of processes, and after any number of them were killed.
