@@ -94,7 +94,7 @@ const (
 	Back    = "back"    // training goes on after a loss
 	Stalled = "stalled" // an epoch takes far longer than those before it
 	Moving  = "moving"  // it has ended
-	Link    = "link"    // a link between hosts has gone, or came back
+	Link    = "link"    // a path between two workers was lost, or is back
 )
 
 // Span is a stretch of time on one worker: a step, a layer, a transfer.

@@ -280,7 +280,7 @@ func (c *composed) ends(run *supervise.Run) ([]wire.Endpoint, error) {
 		m.Peers = peers
 		w := &worker.Spec{Rank: r, TLS: s.Launch.TLS, Token: []byte("secret of the test")}
 		wg.Go(func() {
-			cfg, err := w.WireConfig(m, s, nil)
+			cfg, err := w.WireConfig(m, s)
 			if err == nil {
 				ends[r], err = tcp.Join(context.Background(), cfg)
 			}

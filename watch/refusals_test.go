@@ -16,8 +16,8 @@ func TestRefusals(t *testing.T) {
 		var told []string
 		r := NewRefusals("[rank 1] ", event.Func(func(e event.Event) { told = append(told, e.(event.Note).Text) }))
 		heard := func() []string { // told grows under the lock
-			r.mu.Lock()
-			defer r.mu.Unlock()
+			r.notes.mu.Lock()
+			defer r.notes.mu.Unlock()
 			return slices.Clone(told)
 		}
 		refuse := func(n int) {
@@ -25,23 +25,23 @@ func TestRefusals(t *testing.T) {
 				r.Refused("10.0.0.9:7", "wrong token")
 			}
 		}
-		refuse(mostRefusals + 300)
-		if got := heard(); len(got) != mostRefusals || got[0] != "[rank 1] refused 10.0.0.9:7: wrong token" {
+		refuse(mostNotes + 300)
+		if got := heard(); len(got) != mostNotes || got[0] != "[rank 1] refused 10.0.0.9:7: wrong token" {
 			t.Error(got)
 		}
-		time.Sleep(refusalsEvery + time.Second)
+		time.Sleep(notesEvery + time.Second)
 		synctest.Wait()
-		if got := heard(); got[mostRefusals] != "[rank 1] refused 300 others within 10s" {
-			t.Error(got[mostRefusals:])
+		if got := heard(); got[mostNotes] != "[rank 1] refused 300 others within 10s" {
+			t.Error(got[mostNotes:])
 		}
 		time.Sleep(time.Hour)
 		before := len(heard())
 		r.RefusedPeer(nil, errors.New("too many open files"))
-		refuse(mostRefusals)
+		refuse(mostNotes)
 		r.Close()
 		refuse(7)
 		got := heard()[before:]
-		if len(got) != mostRefusals+1 || got[0] != "[rank 1] refused an unknown address: too many open files" ||
+		if len(got) != mostNotes+1 || got[0] != "[rank 1] refused an unknown address: too many open files" ||
 			!slices.Contains(got, "[rank 1] refused 1 other within 10s") {
 			t.Error(got)
 		}

@@ -5,7 +5,8 @@
 //
 //	spec                    what a worker is started with, and the statuses that it exits with
 //	gpus, processors        what workers of one host share
-//	paths, join, leave      how it joins a run, connects with its peers, and ends the connections
+//	paths, links            the paths to its peers, and notes of those that are lost
+//	join, leave             how it joins a run, connects with its peers, and ends the connections
 //	task                    what it has to do
 //	share                   what it ends with, and the result that all shares make
 //	infer, work             predicting and training as one rank

@@ -19,6 +19,7 @@ import (
 	"starling/spec"
 	"starling/wire"
 	"starling/wire/mpi"
+	"starling/wire/paths"
 	"starling/wire/tcp"
 )
 
@@ -157,17 +158,21 @@ func (w *Spec) retryFor(err error, in cluster.JoinRequest) time.Duration {
 func (w *Spec) Connect(ctx context.Context, m *cluster.Member, transport string, timeout time.Duration) (
 	wire.Endpoint, error) {
 	s := spec.Spec{Cluster: spec.Cluster{Timeout: int(timeout / time.Second), Transport: transport, Paths: w.Paths}}
-	return w.connect(ctx, m, &s, nil)
+	return w.connect(ctx, m, &s, observer{})
 }
 
-// connect connects with the other workers of a job. refused, if set, is called with
-// unauthenticated peers.
-func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, refused func(net.Addr, error)) (
-	wire.Endpoint, error) {
+// observer is called with what happens to a worker's connections. A field may be nil.
+type observer struct {
+	refused func(net.Addr, error) // an unauthenticated peer
+	changed func(paths.Change)    // a path was lost, or is back
+}
+
+// connect connects with the other workers of a job.
+func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, o observer) (wire.Endpoint, error) {
 	if s.Cluster.Transport != "mpi" { // which was not measured with it
 		limitProcessors(m, s.Machine.CoresOf(m.Here()))
 	}
-	cfg, err := w.WireConfig(m, s, refused)
+	cfg, err := w.wireConfig(m, s, o)
 	if err != nil {
 		m.Listener.Close()
 		return nil, err
@@ -190,8 +195,12 @@ func (w *Spec) connect(ctx context.Context, m *cluster.Member, s *spec.Spec, ref
 	return joinUnlessTold(ctx, func() (wire.Endpoint, error) { return join(joining, cfg) })
 }
 
-// WireConfig is how a member of a job connects with its peers. refused, if set, is called with unauthenticated peers.
-func (w *Spec) WireConfig(m *cluster.Member, s *spec.Spec, refused func(net.Addr, error)) (wire.Config, error) {
+// WireConfig is how a member of a job connects with its peers.
+func (w *Spec) WireConfig(m *cluster.Member, s *spec.Spec) (wire.Config, error) {
+	return w.wireConfig(m, s, observer{})
+}
+
+func (w *Spec) wireConfig(m *cluster.Member, s *spec.Spec, o observer) (wire.Config, error) {
 	if w.id == nil {
 		var err error
 		if w.id, err = spec.Load("--tls", w.TLS, cluster.LoadIdentity); err != nil {
@@ -201,10 +210,10 @@ func (w *Spec) WireConfig(m *cluster.Member, s *spec.Spec, refused func(net.Addr
 	opt := wire.DefaultOptions()
 	opt.Timeout, opt.Order = setup.Timeout(s), coflow.OrderNamed(s.Cluster.SendOrder)
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener),
-		Dial: w.id.Dial, Refused: refused, Token: w.Token, Insecure: w.Insecure || w.id != nil,
+		Dial: w.id.Dial, Refused: o.refused, Token: w.Token, Insecure: w.Insecure || w.id != nil,
 		NoSharedMemory: s.Cluster.Transport == "tcp", DSCP: s.Cluster.DSCP}
 	if s.Cluster.Paths != "" {
-		if err := w.severalPaths(&cfg, m.Listener, s.Cluster.Paths); err != nil {
+		if err := w.severalPaths(&cfg, m.Listener, s.Cluster.Paths, o.changed); err != nil {
 			return cfg, err
 		}
 	}

@@ -11,8 +11,9 @@ import (
 	"starling/wire/paths"
 )
 
-// severalPaths makes the connections with peers use every path of --paths.
-func (w *Spec) severalPaths(cfg *wire.Config, base net.Listener, from string) error {
+// severalPaths makes the connections with peers use every path of --paths. changed, if set, is notified of those that
+// are lost, and come back.
+func (w *Spec) severalPaths(cfg *wire.Config, base net.Listener, from string, changed func(paths.Change)) error {
 	plan, err := PlanPaths(from)
 	if err != nil {
 		return err
@@ -27,6 +28,9 @@ func (w *Spec) severalPaths(cfg *wire.Config, base net.Listener, from string) er
 	host, err := paths.NewHost(plan, base, access, wire.Real)
 	if err != nil {
 		return spec.Mistake("--paths", graph.Sentence(err.Error()), "", "")
+	}
+	if changed != nil {
+		host.OnChange(changed)
 	}
 	if !cfg.DSCP {
 		cfg.Connections = 1 // it has all paths; two would end at different times, and an exchange with the later one

@@ -56,7 +56,7 @@ func exchanged(t *testing.T, id *cluster.Identity, sameHost bool) (sum [2]int) {
 		}
 		w := &Spec{id: id}
 		cfg := wire.Config{Options: wire.DefaultOptions(), Rank: i, Size: 2, Job: t.Name(), Addrs: addrs, HostIDs: hosts}
-		if err := w.severalPaths(&cfg, listeners[i], file); err != nil {
+		if err := w.severalPaths(&cfg, listeners[i], file, nil); err != nil {
 			t.Skip("no second loopback address:", err)
 		}
 		go func() {

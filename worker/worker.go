@@ -130,7 +130,9 @@ func (w *Spec) train(ctx context.Context, m *cluster.Member, t *Task) (*Share, e
 	m.Blob, m.Own = nil, nil // they may be large
 	refusals := watch.NewRefusals(fmt.Sprintf("[rank %d] ", m.Rank), m)
 	defer refusals.Close()
-	end, err := w.connect(ctx, m, &t.Spec, refusals.RefusedPeer)
+	links := noteLinks(m)
+	defer links.close()
+	end, err := w.connect(ctx, m, &t.Spec, observer{refusals.RefusedPeer, links.changed})
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,8 @@ type Conn struct {
 		read      deadline
 		write     deadline
 		switched  int // paths that have failed
+		lost      []loss
+		changed   func(path int, cause error) // see notify; nil: none is called
 		bufferSet [][]byte
 	}
 	timer wire.Timer
@@ -89,6 +91,7 @@ func newConn(clock wire.Clock, c *chooser, local, remote net.Addr) *Conn {
 	k := &Conn{clock: clock, start: c.start, local: local, remote: remote, onClose: func(*Conn) {}}
 	k.mu.readable.L, k.mu.writable.L = &k.mu.Mutex, &k.mu.Mutex
 	k.mu.out, k.mu.links, k.mu.announced = newSender(c), make([]*link, len(c.plan.File.Paths)), window
+	k.mu.lost = make([]loss, len(k.mu.links))
 	k.mu.without = clock.Now()
 	k.timer = clock.AfterFunc(tick, k.look)
 	return k
@@ -148,6 +151,9 @@ func (k *Conn) lose(l *link, cause error) {
 		return
 	}
 	k.mu.links[l.path], k.mu.last = nil, cause
+	if lost := &k.mu.lost[l.path]; !lost.noted {
+		lost.cause, lost.at = cause, k.clock.Now()
+	}
 	k.mu.switched++
 	k.mu.out.down(k.now(), l.path)
 	if !k.anyLink() {
@@ -238,6 +244,7 @@ func (k *Conn) look() {
 		k.fail(k.allFailed())
 		return
 	}
+	k.notify()
 	k.timer.Reset(tick)
 }
 

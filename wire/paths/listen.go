@@ -64,6 +64,7 @@ type Host struct {
 	accepted chan net.Conn
 	done     chan struct{}
 	stop     func()
+	changed  func(Change) // nil: none is called
 
 	mu struct {
 		sync.Mutex
@@ -342,6 +343,7 @@ func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	k := newConn(h.clock, h.chooser, conn.LocalAddr(), conn.RemoteAddr())
 	ended, end := context.WithCancel(context.Background())
 	k.onClose = func(*Conn) { end() }
+	h.notifyOf(k, addr)
 	k.attach(path, conn)
 	for i, name := range h.names {
 		to := addrs[name]
