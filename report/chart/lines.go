@@ -41,11 +41,16 @@ type Mark struct {
 	Text string
 }
 
-// The style sheet has colours c0 to c7, in light and dark, that can be told apart without red and green; dashes can be
-// without colours.
+// The style sheet has colours c0 to c7, in light and dark, that can be told apart without one kind of cones
+// (TestColoursStayApart); dashes can be without colours. Of curves side by side no two of the first 32 have both in common.
 const colours = 8
 
-var dashes = []string{"none", "7 3", "2 3"}
+var dashes = []string{"none", "7 3", "2 3", "10 3 2 3"}
+
+// look is the colour and the dash of a curve.
+func look(i int) (colour, dash string) {
+	return fmt.Sprint("c", i%colours), dashes[(i+i/colours)%len(dashes)]
+}
 
 // Series is what a line is drawn from. Numbers that are not finite end the line.
 type Series struct {
@@ -222,9 +227,9 @@ func (p *Lines) draw(s Series, at [][2]float64) {
 	if len(at) == 1 { // a line of one point is not visible
 		points = append(points, fmt.Sprintf("%.2f,%.2f", min(at[0][0]+1, 100), at[0][1]))
 	}
-	i := len(p.Curves)
-	p.Curves = append(p.Curves, Curve{[]string{s.Name}, strings.Join(points, " "), fmt.Sprint("c", i%colours),
-		dashes[i%len(dashes)], strings.Join(xs, " "), strings.Join(ys, " "), at})
+	colour, dash := look(len(p.Curves))
+	p.Curves = append(p.Curves, Curve{[]string{s.Name}, strings.Join(points, " "), colour, dash, strings.Join(xs, " "),
+		strings.Join(ys, " "), at})
 }
 
 // compact is a number for the values under the pointer.
