@@ -2,11 +2,15 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
+	"slices"
 	"sync"
 
+	"starling/event"
+	"starling/report/chart"
 	"starling/train"
 )
 
@@ -26,13 +30,23 @@ var evaluationTemplate = sync.OnceValue(func() *template.Template {
 type evaluationView struct {
 	Title     string
 	Text      string // which split, and how it was decided
-	Classes   [][]string
+	Classes   []classTable
+	Left      string // how many classes are left out
 	Metrics   [][]string
 	Confusion *heatmap
 	ECE       string
 	Bins      [][]string
 	Points    []reliability
 }
+
+// classTable is classes, all or those of note.
+type classTable struct {
+	Title string
+	Table *chart.Table
+}
+
+// Of more than mostClasses a page has the worstClasses of lowest F1, and as many of the largest others.
+const mostClasses, worstClasses = 60, 20
 
 // heatmap is a confusion matrix, each cell with its share of the row in percent.
 type heatmap struct {
@@ -65,10 +79,7 @@ func EvaluationHTML(e *train.Evaluation, title string) []byte {
 func newEvaluationView(e *train.Evaluation, title string) *evaluationView {
 	v := &evaluationView{Title: title, Text: fmt.Sprintf("%d %s vertices%s", e.Vertices, e.Split, decidedBy(e)),
 		Metrics: metricLines(e)}
-	for _, c := range e.Classes {
-		v.Classes = append(v.Classes, []string{c.Name, four(c.Precision), four(c.Recall), four(c.F1),
-			fmt.Sprint(c.Support), fmt.Sprint(c.Predicted)})
-	}
+	v.addClasses(e)
 	if e.Confusion != nil {
 		v.Confusion = newHeatmap(e)
 	}
@@ -84,6 +95,39 @@ func newEvaluationView(e *train.Evaluation, title string) *evaluationView {
 		}
 	}
 	return v
+}
+
+// addClasses adds a table of all classes, or two of those of note.
+func (v *evaluationView) addClasses(e *train.Evaluation) {
+	n := len(e.Classes)
+	if n == 0 {
+		return
+	}
+	if n <= mostClasses {
+		v.Classes = []classTable{{"Classes", tableOf(e.Classes)}}
+		return
+	}
+	list := slices.Clone(e.Classes)
+	bySupport := func(a, b train.ClassReport) int { return cmp.Compare(b.Support, a.Support) }
+	slices.SortStableFunc(list, func(a, b train.ClassReport) int { // those without a vertex have no F1 to speak of
+		return cmp.Or(cmp.Compare(min(b.Support, 1), min(a.Support, 1)), cmp.Compare(a.F1, b.F1), bySupport(a, b))
+	})
+	worst, others := list[:worstClasses], list[worstClasses:]
+	slices.SortStableFunc(others, bySupport)
+	v.Classes = []classTable{{"Classes of lowest F1", tableOf(worst)},
+		{"Largest of the other classes", tableOf(others[:worstClasses])}}
+	v.Left = fmt.Sprintf("%s of %s are left out: starling predict --report FILE.json writes all.",
+		event.Count(int64(n-2*worstClasses)), event.Count(int64(n)))
+}
+
+func tableOf(list []train.ClassReport) *chart.Table {
+	t := &chart.Table{Heads: []string{"class", "precision", "recall", "F1", "support", "predicted"}}
+	for _, c := range list {
+		t.Rows = append(t.Rows, chart.Line{Cells: []chart.Cell{chart.Wide(c.Name), chart.Of(c.Precision, four(c.Precision)),
+			chart.Of(c.Recall, four(c.Recall)), chart.Of(c.F1, four(c.F1)), chart.Of(float64(c.Support),
+				event.Count(c.Support)), chart.Of(float64(c.Predicted), event.Count(c.Predicted))}})
+	}
+	return t
 }
 
 func newHeatmap(e *train.Evaluation) *heatmap {
