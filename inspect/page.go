@@ -13,19 +13,19 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/report"
+	"starling/report/chart"
 )
 
 //go:embed page.html
 var infoPage string
 
 var infoTemplate = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("info").Parse(infoPage))
+	return chart.New("info", infoPage)
 })
 
 // page is what the page of a dataset shows.
 type page struct {
 	Info       *Info
-	Style      template.CSS
 	Summary    string
 	Advice     []remark
 	Suspicious []suspect
@@ -55,6 +55,47 @@ type bar struct {
 // Most of what is shown one by one.
 const mostBars, mostColumns = 30, 200
 
+// table is rows under heads, to be sorted.
+func table(heads []string, rows [][]string) *chart.Table {
+	t := &chart.Table{Heads: heads}
+	for _, row := range rows {
+		var line chart.Line
+		for _, text := range row {
+			line.Cells = append(line.Cells, chart.Text(text))
+		}
+		t.Rows = append(t.Rows, line)
+	}
+	return t
+}
+
+// remarks is a table of what is remarkable, and why.
+func remarks(heads []string, list []remark) *chart.Table {
+	t := &chart.Table{Heads: heads}
+	for _, r := range list {
+		t.Rows = append(t.Rows, chart.Line{Cells: []chart.Cell{chart.Text(r.What), chart.Wide(r.Why)}})
+	}
+	return t
+}
+
+// FactsTable and those below are the tables of the page.
+func (p *page) FactsTable() *chart.Table { return remarks([]string{"", ""}, p.Facts) }
+
+func (p *page) SuspiciousTable() *chart.Table {
+	var list []remark
+	for _, s := range p.Suspicious {
+		list = append(list, remark{s.Name, s.Why})
+	}
+	return remarks([]string{"column", "why"}, list)
+}
+
+func (p *page) TypesTable() *chart.Table { return table(p.Types[0], p.Types[1:]) }
+
+func (p *page) RelationsTable() *chart.Table { return table(p.Relations[0], p.Relations[1:]) }
+
+func (p *page) ColumnsTable() *chart.Table {
+	return table([]string{"column", "least", "mean", "largest", "deviation", "zeros", "missing"}, p.Columns)
+}
+
 // WriteHTML writes a page about the dataset in a folder that was described, whole or not at all.
 func (i *Info) WriteHTML(dir, path string) error {
 	d, err := graph.Open(dir)
@@ -70,7 +111,7 @@ func (i *Info) WriteHTML(dir, path string) error {
 }
 
 func (i *Info) page(d *graph.Dataset) *page {
-	p := &page{Info: i, Style: report.Style(), Degrees: degreeBars(d.Graph)}
+	p := &page{Info: i, Degrees: degreeBars(d.Graph)}
 	p.Summary = event.Counted(i.Vertices, "vertex") + ", " + event.Counted(i.Edges,
 		"edge") + ", " + event.Bytes(i.Bytes)
 	p.classes(i)

@@ -78,8 +78,8 @@ func TestPageOfADataset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(b); !strings.Contains(s, "suspects &lt;b&gt;") || strings.Contains(s, "<script") ||
-		strings.Contains(s, "http") || strings.Count(s, "<svg") < 4 {
+	if s := string(b); !strings.Contains(s, "suspects &lt;b&gt;") || strings.Count(s, "<script") != 1 ||
+		strings.Contains(s, "http") || strings.Count(s, "<svg") < 4 || !strings.Contains(s, `class="sortable"`) {
 		t.Error(s)
 	}
 }

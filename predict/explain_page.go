@@ -1,12 +1,14 @@
 package predict
 
 import (
+	_ "embed"
 	"fmt"
-	"html"
+	"html/template"
 	"io"
 	"math"
-	"strings"
+	"sync"
 
+	"starling/report/chart"
 	"starling/serve"
 )
 
@@ -18,41 +20,72 @@ const (
 	drawnEdges  = 25
 )
 
-// page writes the page, which refers to nothing elsewhere.
-func (e *Explained) page(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString(`<!doctype html><meta charset="utf-8"><title>Explanations</title><style>body{font:15px sans-serif;` +
-		`max-width:960px;margin:2em auto;padding:0 1em}td,th{padding:2px 12px 2px 0;text-align:left}` +
-		`td:first-child{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%}</style>`)
-	fmt.Fprintf(&b, "<h1>%s on %s</h1>\n", html.EscapeString(e.Run), html.EscapeString(e.Dataset))
-	for _, x := range e.Explanations {
-		section(&b, x)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+//go:embed explain.html
+var explainText string
+
+var explainTemplate = sync.OnceValue(func() *template.Template { return chart.New("explain", explainText) })
+
+// explainPage is the data of the template.
+type explainPage struct {
+	Title    string
+	Sections []explained
 }
 
-func section(b *strings.Builder, x *serve.Explanation) {
-	text := html.EscapeString
-	fmt.Fprintf(b, "<h2>%s: predicted %s</h2>\n<p>Explained by %s. Fidelity+ %.4f, fidelity- %.4f: how far the "+
-		"prediction moves without the %d best edges, and with these alone. It depends on %d vertices and %d edges; %d edges "+
-		"were dropped one by one.</p>\n", text(named(x.Type, x.Vertex)), text(predictedOf(x)), text(x.Method),
-		x.FidelityPlus, x.FidelityMinus, x.Kept, x.Vertices, x.AllEdges, x.Scored)
-	picture(b, x)
-	b.WriteString("<table><tr><th>score<th>edge</tr>\n")
+// explained is why a vertex has its prediction.
+type explained struct {
+	Title, Text, Vertex string
+	Edges, Columns      *chart.Table
+	Size                int // of the picture
+	Lines               []pictureLine
+	Dots                []pictureDot
+}
+
+// pictureLine is an edge, and pictureDot a vertex, of a picture.
+type pictureLine struct {
+	X1, Y1, X2, Y2, Width string
+	Against               bool // the prediction
+}
+
+type pictureDot struct {
+	X, Y, TextX, TextY, Name string
+	Left, Centre             bool // its name is to the left; it is the vertex of the prediction
+}
+
+// page writes the page, which refers to nothing elsewhere.
+func (e *Explained) page(w io.Writer) error {
+	p := explainPage{Title: fmt.Sprintf("%s on %s", e.Run, e.Dataset)}
+	for _, x := range e.Explanations {
+		p.Sections = append(p.Sections, sectionOf(x))
+	}
+	return explainTemplate().Execute(w, p)
+}
+
+func sectionOf(x *serve.Explanation) explained {
+	s := explained{Title: fmt.Sprintf("%s: predicted %s", named(x.Type, x.Vertex), predictedOf(x)), Vertex: x.Vertex,
+		Text: fmt.Sprintf("Explained by %s. Fidelity+ %.4f, fidelity- %.4f: how far the prediction moves without the %d "+
+			"best edges, and with these alone. It depends on %d vertices and %d edges; %d edges were dropped one by one.",
+			x.Method, x.FidelityPlus, x.FidelityMinus, x.Kept, x.Vertices, x.AllEdges, x.Scored), Size: pictureSize}
+	s.Edges = &chart.Table{Heads: []string{"edge", "score"}}
 	for _, g := range x.Edges[:x.Kept] {
-		fmt.Fprintf(b, "<tr><td>%.4f<td>%s → %s%s</tr>\n", g.Score, text(named(g.SourceType, g.Source)),
-			text(named(g.TargetType, g.Target)), text(relationOf(g)))
+		s.Edges.Rows = append(s.Edges.Rows, scored(fmt.Sprintf("%s → %s%s", named(g.SourceType, g.Source),
+			named(g.TargetType, g.Target), relationOf(g)), g.Score))
 	}
-	b.WriteString("</table>\n<table><tr><th>score<th>column</tr>\n")
+	if len(x.Columns) > 0 {
+		s.Columns = &chart.Table{Heads: []string{"column", "score"}}
+	}
 	for _, c := range x.Columns[:min(len(x.Columns), shown)] {
-		fmt.Fprintf(b, "<tr><td>%.4f<td>%s</tr>\n", c.Score, text(named(c.Type, c.Column)))
+		s.Columns.Rows = append(s.Columns.Rows, scored(named(c.Type, c.Column), c.Score))
 	}
-	b.WriteString("</table>\n")
+	s.picture(x)
+	return s
+}
+
+func scored(name string, score float64) chart.Line {
+	return chart.Line{Cells: []chart.Cell{chart.Wide(name), chart.Of(score, fmt.Sprintf("%.4f", score))}}
 }
 
 // picture draws the best edges and their ends.
-func picture(b *strings.Builder, x *serve.Explanation) {
+func (s *explained) picture(x *serve.Explanation) {
 	edges := x.Edges[:min(len(x.Edges), drawnEdges)]
 	hops := map[string]int{named(x.Type, x.Vertex): 0}
 	for _, n := range x.Near {
@@ -76,27 +109,19 @@ func picture(b *strings.Builder, x *serve.Explanation) {
 		r := float64(h) * pictureSize / 2.6 / float64(max(len(rings)-1, 1))
 		return pictureSize/2 + r*math.Cos(angle), pictureSize/2 + r*math.Sin(angle)
 	}
-	fmt.Fprintf(b, `<svg viewBox="0 0 %d %d" width="%d" role="img"><title>what mattered around %s</title>`, pictureSize,
-		pictureSize, pictureSize, html.EscapeString(x.Vertex))
+	at := func(x float64) string { return fmt.Sprintf("%.1f", x) }
 	for _, g := range edges {
 		x1, y1 := place(named(g.SourceType, g.Source))
 		x2, y2 := place(named(g.TargetType, g.Target))
-		color := "#2a78b8"
-		if g.Score < 0 {
-			color = "#c0504d"
-		}
-		fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%.1f" `+
-			`stroke-opacity="0.7"/>`,
-			x1, y1, x2, y2, color, 0.5+5*math.Abs(g.Score)/most)
+		s.Lines = append(s.Lines, pictureLine{at(x1), at(y1), at(x2), at(y2), at(0.5 + 5*math.Abs(g.Score)/most),
+			g.Score < 0})
 	}
 	for _, v := range order {
 		px, py := place(v)
-		fill := "#888"
-		if hops[v] == 0 {
-			fill = "#e09a2b"
+		d := pictureDot{X: at(px), Y: at(py), TextX: at(px + 9), TextY: at(py + 4), Name: v, Centre: hops[v] == 0}
+		if px > pictureSize*3/4 { // else it would leave the picture
+			d.Left, d.TextX = true, at(px-9)
 		}
-		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="7" fill="%s"/>`+
-			`<text x="%.1f" y="%.1f" font-size="11">%s</text>`, px, py, fill, px+9, py+4, html.EscapeString(v))
+		s.Dots = append(s.Dots, d)
 	}
-	b.WriteString("</svg>\n<p>Blue edges support the prediction, red ones speak against it.</p>\n")
 }
