@@ -62,8 +62,9 @@ func (e *Explained) page(w io.Writer) error {
 
 func sectionOf(x *serve.Explanation) explained {
 	s := explained{Title: fmt.Sprintf("%s: predicted %s", named(x.Type, x.Vertex), predictedOf(x)), Vertex: x.Vertex,
-		Text: fmt.Sprintf("Explained by %s. Fidelity+ %.4f, fidelity- %.4f: how far the prediction moves without the %d "+
-			"best edges, and with these alone. It depends on %d vertices and %d edges; %d edges were dropped one by one.",
+		Text: fmt.Sprintf("Explained by %s. Fidelity+ %.4f, fidelity- %.4f: how far the prediction moves without the "+
+			"%d best edges, and with these alone. It depends on %d vertices and %d edges; %d edges were dropped one "+
+			"by one.",
 			x.Method, x.FidelityPlus, x.FidelityMinus, x.Kept, x.Vertices, x.AllEdges, x.Scored), Size: pictureSize}
 	s.Edges = &chart.Table{Heads: []string{"edge", "score"}}
 	for _, g := range x.Edges[:x.Kept] {

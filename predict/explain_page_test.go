@@ -12,10 +12,10 @@ import (
 // the style of all pages.
 func TestExplanationsNameNothingAsMarkup(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=//x onerror=alert(1)>`
-	e := &Explained{Run: evil, Dataset: evil, Explanations: []*serve.Explanation{{Vertex: evil, Type: evil, Method: evil,
-		Class: evil, Values: []float64{0.25, 0.75}, Kept: 2,
-		Edges: []serve.ExplainedEdge{{Source: evil + "1", SourceType: evil, Relation: evil, Target: evil, TargetType: evil,
-			Score: 0.5}, {Source: evil + "2", Target: evil, Score: -0.25}},
+	e := &Explained{Run: evil, Dataset: evil, Explanations: []*serve.Explanation{{Vertex: evil, Type: evil,
+		Method: evil, Class: evil, Values: []float64{0.25, 0.75}, Kept: 2,
+		Edges: []serve.ExplainedEdge{{Source: evil + "1", SourceType: evil, Relation: evil, Target: evil,
+			TargetType: evil, Score: 0.5}, {Source: evil + "2", Target: evil, Score: -0.25}},
 		Near:    []serve.ExplainedVertex{{Vertex: evil + "1", Type: evil, Hops: 1}, {Vertex: evil + "2", Hops: 2}},
 		Columns: []serve.ExplainedColumn{{Column: evil, Type: evil, Score: 1}}}}}
 	var b strings.Builder

@@ -123,7 +123,8 @@ func (v *evaluationView) addClasses(e *train.Evaluation) {
 func tableOf(list []train.ClassReport) *chart.Table {
 	t := &chart.Table{Heads: []string{"class", "precision", "recall", "F1", "support", "predicted"}}
 	for _, c := range list {
-		t.Rows = append(t.Rows, chart.Line{Cells: []chart.Cell{chart.Wide(c.Name), chart.Of(c.Precision, four(c.Precision)),
+		t.Rows = append(t.Rows, chart.Line{Cells: []chart.Cell{chart.Wide(c.Name),
+			chart.Of(c.Precision, four(c.Precision)),
 			chart.Of(c.Recall, four(c.Recall)), chart.Of(c.F1, four(c.F1)), chart.Of(float64(c.Support),
 				event.Count(c.Support)), chart.Of(float64(c.Predicted), event.Count(c.Predicted))}})
 	}

@@ -16,7 +16,8 @@ const hostile = `</td><script>alert(1)</script><img src=//x onerror=alert(1)>`
 func classesOf(n int) *train.Evaluation {
 	e := &train.Evaluation{Split: "test", Vertices: n}
 	for c := range n {
-		e.Classes = append(e.Classes, train.ClassReport{Name: fmt.Sprint(hostile, c), F1: float64(c) / float64(n), Support: 3})
+		e.Classes = append(e.Classes, train.ClassReport{Name: fmt.Sprint(hostile, c), Support: 3,
+			F1: float64(c) / float64(n)})
 	}
 	e.Classes[0].Support, e.Classes[n-2].Support = 0, 1000000
 	return e
@@ -31,8 +32,9 @@ func TestPageOfManyClasses(t *testing.T) {
 			t.Errorf("%d bytes:\n%.3000s", len(page), page)
 		}
 		text := html.UnescapeString(page)
-		for want, times := range map[string]int{hostile + "1<": 1, hostile + "20<": 1, hostile + "0<": 0, hostile + "9998<": 1,
-			"1,000,000": 1, "Classes of lowest F1": 1, "Largest of the other classes": 1, "9,960 of 10,000 are left out": 1} {
+		for want, times := range map[string]int{hostile + "1<": 1, hostile + "20<": 1, hostile + "0<": 0,
+			hostile + "9998<": 1, "1,000,000": 1, "Classes of lowest F1": 1, "Largest of the other classes": 1,
+			"9,960 of 10,000 are left out": 1} {
 			if n := strings.Count(text, want); n != times {
 				t.Errorf("%q is %d times there, want %d", want, n, times)
 			}

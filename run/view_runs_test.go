@@ -141,7 +141,8 @@ func TestViewFollowsFiles(t *testing.T) {
 	}
 	a.text(half[len(half)/2:])
 	v.until(">2 of 900<")
-	a.text(a.line(event.Note{Text: "a very long note: " + strings.Repeat("x", 200<<10), Mark: event.Lost})) // beyond a buffer
+	beyondBuffer := strings.Repeat("x", 200<<10)
+	a.text(a.line(event.Note{Text: "a very long note: " + beyondBuffer, Mark: event.Lost}))
 	a.text(a.line(event.Done{Reason: "finished", Epochs: 2}))
 	v.until("finished")
 	if err := v.end(); err != nil {

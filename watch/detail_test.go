@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"starling/cluster"
-	"starling/coflow"
 	"starling/event"
 	"starling/wire"
 )
@@ -48,8 +47,8 @@ func (d *detailed) does(kind, name string, from, to float64) {
 	d.on(event.Span{Kind: kind, Name: name, Start: d.at(from), Dur: d.at(to).Sub(d.at(from))}, d.end)
 }
 
-// TestDetailOfSpans: each kind of span is the part of a slice that it is for, and a wait is for the peer that was waited
-// for longest since the wait before.
+// TestDetailOfSpans: each kind of span is the part of a slice that it is for, and a wait is for the peer that was
+// waited for longest since the wait before.
 func TestDetailOfSpans(t *testing.T) {
 	d := newDetailed()
 	d.on(event.Started{FirstEpoch: 2}, d.end)
@@ -77,18 +76,18 @@ func TestDetailOfSpans(t *testing.T) {
 	}
 }
 
-// TestDetailOfTraffic: bytes are compared at the ends of epochs, but not at each of short ones, and once more at the end
-// of the run, with what is sent then.
+// TestDetailOfTraffic: bytes are compared at the ends of epochs, but not at each of short ones, and once more at the
+// end of the run, with what is sent then.
 func TestDetailOfTraffic(t *testing.T) {
 	d := newDetailed()
-	rows := wire.Class{Kind: wire.Feature, Layer: 1, Link: wire.SameHost}
+	rows := wire.Class{Kind: wire.Feature, Link: wire.SameHost}
 	d.plan = wire.NewPlan()
 	d.plan.Epoch = func(epoch int) wire.Bytes { return wire.Bytes{rows: int64(100 + epoch)} }
 	d.plan.End.Add(rows, 7)
-	sent := func(bytes int) { d.end.ledger.AddSent(wire.Feature, wire.SameHost, wire.Key{Coflow: coflow.ID{Layer: 1}}, bytes, 0) }
+	sent := func(bytes int) { d.end.ledger.AddSent(wire.Feature, wire.SameHost, wire.Key{}, bytes, 0) }
 	is := func(when string, planned, counted int64) {
 		t.Helper()
-		want := []event.Traffic{{Kind: "feature", Layer: 1, Link: "same_host", Planned: planned, Counted: counted}}
+		want := []event.Traffic{{Kind: "feature", Link: "same_host", Planned: planned, Counted: counted}}
 		if !reflect.DeepEqual(d.traffic, want) {
 			t.Errorf("%s: %+v, want %+v", when, d.traffic, want)
 		}
@@ -111,8 +110,8 @@ func TestDetailOfTraffic(t *testing.T) {
 	is("at the end", 310, 310)
 }
 
-// TestDetailOfStatus: a report has the GPU, the bytes by peer and the waits, also one that has not ended; without peers,
-// what the worker itself is known by.
+// TestDetailOfStatus: a report has the GPU, the bytes by peer and the waits, also one that has not ended; without
+// peers, what the worker itself is known by.
 func TestDetailOfStatus(t *testing.T) {
 	d := newDetailed()
 	d.on(event.Started{}, d.end)

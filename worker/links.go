@@ -19,8 +19,8 @@ type links struct {
 	done    chan struct{}
 }
 
-// noteLinks sends the run's coordinator notes of paths until close is called. They are sent on a goroutine of their own,
-// since connections that notify it must not wait.
+// noteLinks sends the run's coordinator notes of paths until close is called. They are sent on a goroutine of their
+// own, since connections that notify it must not wait.
 func noteLinks(m *cluster.Member) *links {
 	l := &links{changes: make(chan paths.Change, mostChanges), done: make(chan struct{})}
 	notes := watch.NewNotes(m, func(hidden int) string {

@@ -246,8 +246,8 @@ func drawn(t *testing.T, shot []byte, mode string) {
 	}
 }
 
-// TestPagesInBrowser looks at the pages of compare and partition, light and wide, dark and narrow: colors do not
-// change what fits.
+// TestPagesInBrowser looks at the pages that are files, light and wide, dark and narrow: colors do not change what
+// fits.
 func TestPagesInBrowser(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -256,8 +256,21 @@ func TestPagesInBrowser(t *testing.T) {
 		"compare.html"}, quick...)...)
 	works(t, dir, "partition", "graph", "--parts", "4", "--html", "four.html")
 	works(t, dir, "partition", "graph", "--parts", "64", "--method", "hash", "--html", "sixty-four.html")
-	for _, file := range []string{"compare.html", "four.html", "sixty-four.html"} {
-		page := readFile(t, dir, file)
+	works(t, dir, "plan", "graph", "--workers", "4", "--servers", "2", "--html", "plan.html")
+	works(t, dir, "simulate", "train", "graph", "--workers", "4", "--servers", "2", "--epochs", "2", "--html",
+		"simulate.html")
+	works(t, dir, "info", "graph", "--html", "info.html")
+	works(t, dir, trainArgs("--out", "run", "--quiet")...)
+	works(t, dir, "explain", "run", "graph", "--vertex", "1", "--html", "explain.html")
+	works(t, dir, "predict", "run", "graph", "--report", "report.html", "--out", "p.csv", "--quiet")
+	works(t, dir, "train", "graph", "--mode", "mini", "--workers", "4", "--servers", "2", "--epochs", "3", "--quiet",
+		"--html", "mini.html")
+	for _, file := range []string{"compare", "four", "sixty-four", "plan", "simulate", "info", "explain", "report",
+		"mini"} {
+		page := readFile(t, dir, file+".html")
+		if strings.Count(page, "prefers-color-scheme: dark") != 1 || !strings.Contains(page, `class="sortable"`) {
+			t.Errorf("%s has not the style of all pages, or no table that sorts", file)
+		}
 		t.Run(file+" light, wide", func(t *testing.T) { lookAt(t, page, "light", 1280) })
 		t.Run(file+" dark, narrow", func(t *testing.T) { lookAt(t, page, "dark", 400) })
 	}

@@ -74,7 +74,8 @@ func TestTwoHosts(t *testing.T) {
 	newCluster(t, "--hosts", "2", "--slow", "1gbit")
 	dir := small(t)
 	want := losses(t, result(t, works(t, dir, trainArgs("--json", "-", "--quiet")...).stdout))
-	run := in(t, dir, netcluster("run", append([]string{"--workers", "4", "graph", "--json", "r.json"}, quick...)...))
+	run := in(t, dir, netcluster("run", append([]string{"--workers", "4", "graph", "--json", "r.json", "--html",
+		"r.html"}, quick...)...))
 	out, err := run.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -85,6 +86,12 @@ func TestTwoHosts(t *testing.T) {
 	if links := b["by_link"].(map[string]any); b["total"] != b["planned"] || links["between_servers"] == nil ||
 		links["same_host"] == nil {
 		t.Errorf("bytes %v", b)
+	}
+	page := readFile(t, dir, "r.html")
+	for want, times := range map[string]int{`<svg class="strip"`: 4, "between servers": -1, "same host": -1} {
+		if n := strings.Count(page, want); n != times && (times >= 0 || n == 0) {
+			t.Errorf("the page of two hosts has %d of %s", n, want)
+		}
 	}
 	nothingLeft(t, dir)
 }

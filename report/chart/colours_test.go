@@ -35,7 +35,8 @@ var eyes = map[string]matrix{
 }
 
 // toXYZ is of sRGB, with the white point D65.
-var toXYZ = matrix{{0.4124564, 0.3575761, 0.1804375}, {0.2126729, 0.7151522, 0.0721750}, {0.0193339, 0.1191920, 0.9503041}}
+var toXYZ = matrix{{0.4124564, 0.3575761, 0.1804375}, {0.2126729, 0.7151522, 0.0721750},
+	{0.0193339, 0.1191920, 0.9503041}}
 
 // parseColour reads #rrggbb.
 func parseColour(t *testing.T, text string) (c colour) {
@@ -146,14 +147,14 @@ func ofKinds(t *testing.T) (names []string) {
 	return names
 }
 
-// contrast is that of WCAG.
+// contrast is as WCAG defines it.
 func contrast(x, y colour) float64 {
 	a, b := toXYZ.of(x)[1], toXYZ.of(y)[1]
 	return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 }
 
-// TestColoursStayApart: the colours of curves, and those of the parts of strips and bars, can be told apart side by side,
-// in light and dark, with all cones and without one kind of them; and all stand out from the background.
+// TestColoursStayApart: the colours of curves, and those of the parts of strips and bars, can be told apart side by
+// side, in light and dark, with all cones and without one kind of them; and all stand out from the background.
 func TestColoursStayApart(t *testing.T) {
 	const least, leastContrast = 14.0, 2.95
 	var curves []string

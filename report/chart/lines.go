@@ -42,7 +42,7 @@ type Mark struct {
 }
 
 // The style sheet has colours c0 to c7, in light and dark, that can be told apart without one kind of cones
-// (TestColoursStayApart); dashes can be without colours. Of curves side by side no two of the first 32 have both in common.
+// (TestColoursStayApart); dashes can be without colours. No two of the first 32 curves have both in common.
 const colours = 8
 
 var dashes = []string{"none", "7 3", "2 3", "10 3 2 3"}

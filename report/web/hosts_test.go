@@ -9,16 +9,18 @@ import (
 	"starling/event"
 )
 
-// TestHostsBatchesAndGPUs: a page of mini-batches on two hosts of which one has GPUs: hosts, memory of GPUs, bytes between
-// servers, and waits for the next batch.
+// TestHostsBatchesAndGPUs: a page of mini-batches on two hosts of which one has GPUs: hosts, memory of GPUs, bytes
+// between servers, and waits for the next batch.
 func TestHostsBatchesAndGPUs(t *testing.T) {
 	r := NewRun("")
 	at := time.Unix(1e9, 0)
 	r.Take(event.Started{Dataset: "products", Model: "sage", Strategy: "distdgl", Workers: 4, Epochs: 10}, at)
 	for w := range 4 {
 		x := event.Worker{Worker: w, Host: fmt.Sprint("node", w/2), PID: 70 + w, Epoch: 1, Memory: 3 << 30,
-			Traffic: []event.Traffic{{Kind: "feature", Layer: -1, Link: "between_servers", Planned: 1 << 20, Counted: 1 << 20}},
-			Slices:  []event.Slice{{Ago: 2, Seconds: 1, Draw: 0.75, For: -1}, {Ago: 1, Seconds: 1, Wait: 0.5, For: 3 - w}}}
+			Traffic: []event.Traffic{{Kind: "feature", Layer: -1, Link: "between_servers", Planned: 1 << 20,
+				Counted: 1 << 20}},
+			Slices: []event.Slice{{Ago: 2, Seconds: 1, Draw: 0.75, For: -1},
+				{Ago: 1, Seconds: 1, Wait: 0.5, For: 3 - w}}}
 		if w < 2 {
 			x.Device, x.DeviceUsed, x.DeviceSize = "H200", int64(w+1)<<31, 8<<30
 		}

@@ -39,7 +39,8 @@ func TestLostPathIsNoted(t *testing.T) {
 // last has gone.
 func TestLostPeerIsNoLostPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newConn(wire.Real, newChooser(Segments(links(t, 2)), &singlePath{plan: Segments(links(t, 2))}, time.Now()), nil, nil)
+		plan := Segments(links(t, 2))
+		k := newConn(wire.Real, newChooser(plan, &singlePath{plan: plan}, time.Now()), nil, nil)
 		h := &Host{names: []string{"one", "two"}}
 		h.OnChange(func(c Change) { t.Errorf("%+v", c) })
 		h.notifyOf(k, "peer:1")
