@@ -17,7 +17,7 @@ func ManyRanks() (r *web.Run, second func()) {
 	r = web.NewRun("")
 	at := time.Now().Add(-epochs / 10 * time.Second)
 	r.Take(event.Opened{Schema: event.Schema}, at)
-	r.Take(event.Started{Dataset: "many", Model: "gcn", Strategy: "halo", Workers: workers, Epochs: 2 * epochs}, at)
+	r.Take(event.Started{Dataset: "many", Model: "gcn", Workers: workers, Epochs: 2 * epochs}, at)
 	epoch := 0
 	second = func() {
 		at = at.Add(time.Second)
@@ -33,8 +33,9 @@ func ManyRanks() (r *web.Run, second func()) {
 				x.To[q], x.WaitedFor[q] = int64(random.IntN(1<<30)), random.Float64()
 			}
 			for i := range 10 {
-				x.Slices = append(x.Slices, event.Slice{Ago: 1 - float64(i)/10, Seconds: 0.1,
-					Wait: 0.05 * random.Float64(), For: random.IntN(workers), Evaluate: 0.03 * random.Float64(), Transfer: 0.05 * random.Float64()})
+				some := func(most float64) float64 { return most * random.Float64() }
+				x.Slices = append(x.Slices, event.Slice{Ago: 1 - float64(i)/10, Seconds: 0.1, Wait: some(0.05),
+					For: random.IntN(workers), Evaluate: some(0.03), Transfer: some(0.05)})
 			}
 			r.Take(x, at)
 		}
