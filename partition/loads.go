@@ -31,6 +31,14 @@ func (l *loads) of(parts []uint32) *loads {
 	return l
 }
 
+// reset makes the loads those of another assignment.
+func (l *loads) reset(parts []uint32) {
+	for k := range l.weight {
+		clear(l.weight[k])
+	}
+	l.of(parts)
+}
+
 // add puts vertex v into part k, or with sign -1 takes it out.
 func (l *loads) add(k, v int, sign int64) {
 	for c := range l.constraints {

@@ -33,14 +33,17 @@ const trainingBalance = "vertices:0.1,edges:0.2,train:0.1,val:0.1,test:0.1"
 // streams are the methods that read the edges vertex by vertex, several times.
 var streams = map[string]func(p *Problem) *stream{"ldg": ldg, "fennel": fennel}
 
+// Streams tells whether a method reads the edges in order, with only the assignment in memory.
+func Streams(method string) bool { return streams[method] != nil }
+
 // entries in the order of --help: from the simplest to the best.
 func entries() []entry {
 	return []entry{
 		{"random", Random, "shuffled and assigned round-robin; the baseline", "vertices", true, true},
 		{"hash", Hash, "by a hash of the vertex number", "vertices", true, true},
 		{"chunk", Chunk, "ranges of consecutive vertices with equal numbers of edges", "edges", false, true},
-		{"ldg", LDG, "streaming, linear deterministic greedy", "vertices", false, true},
-		{"fennel", Fennel, "streaming, Fennel", "vertices", false, true},
+		{"ldg", LDG, "streaming, linear deterministic greedy, then refined", "vertices", false, true},
+		{"fennel", Fennel, "streaming, Fennel, then refined", "vertices", false, true},
 		{"bytegnn", ByteGNN, "neighbourhood blocks of training, validation and test vertices",
 			"vertices,train,val,test", false, false},
 		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", trainingBalance, true, false},

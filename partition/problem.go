@@ -28,6 +28,8 @@ type Problem struct {
 	Tries int
 	// Passes is how often a streaming method reads the edges; 0: its default.
 	Passes int
+	// Refine is how many passes refine what a streaming method has found; 0: none.
+	Refine int
 	// Hops is how far bytegnn's blocks reach, one per layer of the model; 0: two.
 	Hops int
 	// Scanned, if set, is called by methods that stream when they have read the rows of vertices lo to hi-1.

@@ -28,6 +28,7 @@ type Options struct {
 	Tries      int // partitions to keep the best of; 0: one
 	Threads    int
 	Passes     int
+	Refine     int // passes that refine what a streaming method has found; 0: none
 	Hops       int
 
 	Out       string   // the partition folder; empty: only the report
@@ -170,7 +171,7 @@ func (j *job) prepare() (err error) {
 	o := &j.opt
 	j.p = Problem{Graph: j.d.Graph, Symmetric: j.d.Meta.Symmetric, Parts: o.Parts, Seed: o.Seed, Threads: o.Threads,
 		Objective: o.Objective,
-		Splits:    j.d.Splits, Passes: o.Passes, Hops: o.Hops, Progress: o.Progress}
+		Splits:    j.d.Splits, Passes: o.Passes, Refine: o.Refine, Hops: o.Hops, Progress: o.Progress}
 	if err := j.p.check(); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 //
 //	check      window by window, a range of vertices: the edges are sound
 //	assign     the method. Those that stream (ldg, fennel) read window after window, pass by pass; a pass is a task
+//	refine     likewise: passes that lower the cut
 //	settle     parts that exceed a limit are brought back within it
 //	scatter    window by window: rows, by the part of their vertex
 //	gather     part by part: its rows; the order of its vertices
@@ -71,6 +72,7 @@ type sharedPlan struct {
 	Seed                uint64
 	Tries, Passes, Hops int
 	Memory              int64
+	Refine              int `json:",omitempty"`
 }
 
 // sharedJob is a partition by several processes.
@@ -107,7 +109,7 @@ func runShared(ctx context.Context, dir string, opt Options) (r *Report, err err
 	}
 	defer d.Close()
 	plan := sharedPlan{1, d.Meta.Name, d.Meta.CRC32C, opt.Parts, opt.Servers, opt.Method, opt.Objective.String(), opt.Balance,
-		opt.BestEffort, opt.Seed, opt.Tries, opt.Passes, opt.Hops, opt.Shared.Memory}
+		opt.BestEffort, opt.Seed, opt.Tries, opt.Passes, opt.Hops, opt.Shared.Memory, opt.Refine}
 	if d.Typed() || d.HasTimes() {
 		return nil, &graph.InputError{File: dir, Found: "a typed graph, or one with times", Want: "a graph without both for --processes",
 			Fix: "leave --processes out"}

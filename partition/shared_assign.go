@@ -10,11 +10,13 @@ import (
 	"starling/graph"
 )
 
-// Which part each vertex is in: stages pass and settle of a partition by several processes (shared.go).
+// Which part each vertex is in: stages pass, refine and settle of a partition by several processes (shared.go).
 
 // assignResult is what is known of an assignment.
 type assignResult struct {
 	Moved   int
+	Gained  int64 // by refining
+	Cut     int64 // in-edges between parts, where refining counts them
 	Seed    uint64
 	Seconds float64
 	Failed  string // the constraint that is not met
@@ -22,30 +24,31 @@ type assignResult struct {
 
 // assign finds the part of every vertex.
 func (s *sharedJob) assign() error {
-	last := 0
+	from := ""
 	begin := streams[s.opt.Method]
 	s.p.Scanned = func(lo, hi int) { s.d.ReleaseEdges(s.d.Graph.Indptr[lo], s.d.Graph.Indptr[hi]) }
 	if begin != nil && s.opt.Servers <= 1 {
-		for ; last < s.p.passes(); last++ {
-			if err := s.f.Do(s.ctx, passName(last), 1, func(_ int, out *tasks.Out) (any, error) { return s.pass(begin, last, out) }); err != nil {
+		for k := range s.p.passes() {
+			r, err := s.step("pass", k, &from, func(out *tasks.Out) (any, error) { return s.pass(begin, k, out) })
+			if err != nil {
 				return err
 			}
-			if last > 0 {
-				if err := s.f.Drop(passName(last-1), 0, 1); err != nil {
-					return err
-				}
+			if r.Moved == 0 {
+				break
 			}
-			var r assignResult
-			if err := s.f.Result(passName(last), 0, &r); err != nil {
+		}
+		before := assignResult{Cut: -1}
+		for k := range s.p.Refine {
+			r, err := s.step("refine", k, &from, func(out *tasks.Out) (any, error) { return s.refine(from, before.Cut, k, out) })
+			if err != nil {
 				return err
 			}
-			if s.seconds += r.Seconds; r.Moved == 0 {
-				last++
+			if before = r; r.Gained == 0 {
 				break
 			}
 		}
 	}
-	if err := s.f.Do(s.ctx, "settle", 1, func(_ int, out *tasks.Out) (any, error) { return s.settle(last, out) }); err != nil {
+	if err := s.f.Do(s.ctx, "settle", 1, func(_ int, out *tasks.Out) (any, error) { return s.settle(from, out) }); err != nil {
 		return err
 	}
 	var r assignResult
@@ -60,7 +63,24 @@ func (s *sharedJob) assign() error {
 	return s.loadParts("settle")
 }
 
-func passName(k int) string { return fmt.Sprintf("pass%d", k) }
+// step is the k-th pass of a kind, from the assignment of the stage from, which it then takes the place of.
+func (s *sharedJob) step(kind string, k int, from *string, work func(out *tasks.Out) (any, error)) (r assignResult, err error) {
+	name := stepName(kind, k)
+	if err := s.f.Do(s.ctx, name, 1, func(_ int, out *tasks.Out) (any, error) { return work(out) }); err != nil {
+		return r, err
+	}
+	if *from != "" {
+		if err := s.f.Drop(*from, 0, 1); err != nil {
+			return r, err
+		}
+	}
+	*from = name
+	err = s.f.Result(name, 0, &r)
+	s.seconds += r.Seconds
+	return r, err
+}
+
+func stepName(kind string, k int) string { return fmt.Sprintf("%s%d", kind, k) }
 
 func (s *sharedJob) loadParts(stage string) error {
 	s.parts = make([]uint32, s.d.Graph.Nodes())
@@ -87,7 +107,7 @@ func (s *sharedJob) pass(begin func(*Problem) *stream, k int, out *tasks.Out) (a
 	begun := time.Now()
 	st := begin(&s.p)
 	if k > 0 {
-		if err := s.loadParts(passName(k - 1)); err != nil {
+		if err := s.loadParts(stepName("pass", k-1)); err != nil {
 			return nil, err
 		}
 		st.parts = s.parts
@@ -100,11 +120,26 @@ func (s *sharedJob) pass(begin func(*Problem) *stream, k int, out *tasks.Out) (a
 	return assignResult{Moved: moved, Seconds: time.Since(begun).Seconds()}, err
 }
 
-// settle meets the limits after the last of several passes; without passes it is the whole method, in memory.
-func (s *sharedJob) settle(passes int, out *tasks.Out) (any, error) {
+// refine is one pass that refines the assignment of the stage from.
+func (s *sharedJob) refine(from string, cut int64, k int, out *tasks.Out) (any, error) {
+	begun := time.Now()
+	if err := s.loadParts(from); err != nil {
+		return nil, err
+	}
+	f := newRefiner(&s.p, s.parts, newLoads(&s.p).of(s.parts))
+	f.cut = cut
+	gained, err := f.pass(s.ctx, s.opt.Method, k)
+	if err == nil {
+		err = s.saveParts(out, s.parts)
+	}
+	return assignResult{Gained: gained, Cut: f.cut, Seconds: time.Since(begun).Seconds()}, err
+}
+
+// settle meets the limits after the last pass, of the stage from; without passes it is the whole method, in memory.
+func (s *sharedJob) settle(from string, out *tasks.Out) (any, error) {
 	begun := time.Now()
 	r := assignResult{Seed: s.opt.Seed}
-	if passes == 0 {
+	if from == "" {
 		s.p.Scanned = nil // servers have graphs of their own
 		best, _, err := s.bestTry(s.ctx)
 		if err != nil {
@@ -115,7 +150,7 @@ func (s *sharedJob) settle(passes int, out *tasks.Out) (any, error) {
 			r.Failed = best.err.Error()
 		}
 	} else {
-		if err := s.loadParts(passName(passes - 1)); err != nil {
+		if err := s.loadParts(from); err != nil {
 			return nil, err
 		}
 		err := rebalance(s.ctx, &s.p, s.parts, newLoads(&s.p).of(s.parts))

@@ -55,8 +55,8 @@ func TestSharedIsTheSame(t *testing.T) {
 		weighted, loops bool
 		opt             Options
 	}{
-		"fennel":     {false, false, Options{Method: "fennel", Parts: 5}},
-		"ldg":        {true, false, Options{Method: "ldg", Parts: 3, Passes: 2, Balance: "vertices:0.05,edges:0.3"}},
+		"fennel":     {false, false, Options{Method: "fennel", Parts: 5, Refine: 2}},
+		"ldg":        {true, false, Options{Method: "ldg", Parts: 3, Passes: 2, Refine: 1, Balance: "vertices:0.05,edges:0.3"}},
 		"hash":       {false, true, Options{Method: "hash", Parts: 4}},
 		"multilevel": {false, false, Options{Method: "multilevel", Parts: 4, Servers: 2}},
 	} {
@@ -118,12 +118,12 @@ func TestSharedIsTheSame(t *testing.T) {
 // TestSharedGoesOn: stopped in every stage, the work goes on to the same bytes; with other settings it does not.
 func TestSharedGoesOn(t *testing.T) {
 	dir := saved(t, 3000, 12_000, false, false)
-	opt := Options{Method: "fennel", Parts: 3, Seed: 1, Out: filepath.Join(t.TempDir(), "one"), Shared: Shared{Processes: 1, Memory: 1 << 16}}
+	opt := Options{Method: "fennel", Parts: 3, Seed: 1, Refine: 2, Out: filepath.Join(t.TempDir(), "one"), Shared: Shared{Processes: 1, Memory: 1 << 16}}
 	_, err := Run(t.Context(), dir, opt)
 	must(t, err)
 	whole := opt.Out
 	opt.Out = filepath.Join(t.TempDir(), "stopped")
-	for _, stage := range []string{"check", "pass0", "pass2", "settle", "scatter", "gather", "halo", "write"} {
+	for _, stage := range []string{"check", "pass0", "pass2", "refine0", "refine1", "settle", "scatter", "gather", "halo", "write"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		opt.Progress = func(s string, _, _ int64) {
 			if s == stage {

@@ -51,6 +51,9 @@ func (s *stream) run(ctx context.Context, name string, passes int) ([]uint32, er
 			break
 		}
 	}
+	if err := refine(ctx, s.p, s.parts, s.loads, name); err != nil {
+		return nil, err
+	}
 	return s.parts, rebalance(ctx, s.p, s.parts, s.loads)
 }
 

@@ -24,6 +24,7 @@ type Partition struct {
 	Seed                    uint64
 	Tries                   int
 	Threads, Passes, Hops   int
+	Refine                  int // or Auto
 	Out, PartDir            string
 	Overwrite, Verify       bool
 	HTML                    string
@@ -41,7 +42,7 @@ type Partition struct {
 // DefaultPartition is the spec of a partition without any flag.
 func DefaultPartition() Partition {
 	run := Default()
-	return Partition{Method: run.Cluster.Partitioner, Objective: "cut", Seed: 1, Tries: 1, Servers: 1,
+	return Partition{Method: run.Cluster.Partitioner, Objective: "cut", Seed: 1, Tries: 1, Servers: 1, Refine: Auto,
 		Model: "auto", Layers: Auto, Hidden: Auto, Heads: Auto, BatchSize: run.Batches.Size}
 }
 
@@ -84,6 +85,7 @@ func (s *Partition) CheckUnused() error {
 		methods []string
 	}{
 		{"--passes", s.Passes != 0, []string{"ldg", "fennel", "bytegnn"}},
+		{"--refine", s.Refine != Auto, []string{"ldg", "fennel"}},
 		{"--hops", s.Hops != 0, []string{"bytegnn"}},
 		{"--objective", s.Objective == "volume", []string{"multilevel", "g3", "metis"}},
 	} {
@@ -159,10 +161,21 @@ func (s *Partition) Options() (opt partition.Options, err error) {
 	}
 	return partition.Options{Parts: parts, Servers: s.Servers, Method: s.Method, Objective: objective,
 		Balance: s.Balance, Target: s.Target, BestEffort: s.BestEffort, Seed: s.Seed, Tries: s.Tries,
-		Threads: s.Threads, Passes: s.Passes, Hops: s.Hops, Shared: s.Shared,
+		Threads: s.Threads, Passes: s.Passes, Refine: s.refine(), Hops: s.Hops, Shared: s.Shared,
 		Out: s.Out, PartDirs: s.partDirs(parts), Overwrite: s.Overwrite, Verify: s.Verify, Compare: s.HTML != "",
 		Model: partition.Model{Name: planned.Model, Layers: planned.Layers, Hidden: planned.Hidden,
 			Heads: planned.Heads, BatchSize: s.BatchSize, Fanout: planned.Fanout}}, nil
+}
+
+// refine is how often the method's assignment is refined.
+func (s *Partition) refine() int {
+	switch {
+	case !partition.Streams(s.Method):
+		return 0
+	case s.Refine == Auto:
+		return partition.DefaultRefine
+	}
+	return s.Refine
 }
 
 func (s *Partition) check(parts int) error {

@@ -116,6 +116,7 @@ func partitionFlags(f *pflag.FlagSet, s *spec.Partition, names []string) {
 		" multilevel combines them")
 	spec.AutoVar(f, &s.Threads, 0, 1, "threads", "cores to use; auto: all. The result is the same")
 	spec.AutoVar(f, &s.Passes, 0, 1, "passes", "passes of a streaming method; auto: its own choice")
+	spec.AutoVar(f, &s.Refine, spec.Auto, 0, "refine", "passes that refine what a streaming method has found; auto: two")
 	spec.AutoVar(f, &s.Hops, 0, 1, "hops", "reach of bytegnn's blocks; auto: two")
 	f.BoolVar(&s.Verify, "verify", s.Verify, "read everything back and check it")
 	f.BoolVar(&s.Overwrite, "overwrite", s.Overwrite, "replace an existing partition")

@@ -224,6 +224,7 @@ class PartitionOptions(TypedDict, total=False):
     tries: Annotated[int, "cut so often, with seeds made of --seed, and keep the best by --objective; multilevel combines them (default 1)"]
     threads: Annotated[int | Auto, "cores to use; auto: all. The result is the same (default auto)"]
     passes: Annotated[int | Auto, "passes of a streaming method; auto: its own choice (default auto)"]
+    refine: Annotated[int | Auto, "passes that refine what a streaming method has found; auto: two (default auto)"]
     hops: Annotated[int | Auto, "reach of bytegnn's blocks; auto: two (default auto)"]
     overwrite: Annotated[bool, "replace an existing partition"]
     html: Annotated[str, "write a page with the traffic between parts and what other methods give"]
