@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,14 @@ var ErrNoEngine = errors.New("not installed")
 // has it. With one thread the partition depends on the seed alone.
 //
 // L. Gottesbüren et al.: Deep Multilevel Graph Partitioning, ESA 2021.
-func KaMinPar(ctx context.Context, p *Problem) ([]uint32, error) { return byEngine(ctx, p, kaminpar) }
+func KaMinPar(ctx context.Context, p *Problem) ([]uint32, error) {
+	return byEngine(ctx, p, kaminpar("default"))
+}
+
+// kaminparBy partitions with one of the package's presets: strong, terapart and so on.
+func kaminparBy(preset string) Method {
+	return func(ctx context.Context, p *Problem) ([]uint32, error) { return byEngine(ctx, p, kaminpar(preset)) }
+}
 
 // PTScotch partitions a graph with PT-Scotch's dgpart under mpirun, if both are installed.
 //
@@ -39,7 +47,17 @@ func KaMinPar(ctx context.Context, p *Problem) ([]uint32, error) { return byEngi
 func PTScotch(ctx context.Context, p *Problem) ([]uint32, error) { return byEngine(ctx, p, ptscotch) }
 
 // IsEngine tells whether a method is a program of others, which may not be installed.
-func IsEngine(method string) bool { return method == kaminpar.name || method == ptscotch.name }
+func IsEngine(method string) bool {
+	return WithoutPreset(method) == "kaminpar" || method == ptscotch.name
+}
+
+// WithoutPreset is the method without the preset behind it, which only kaminpar:PRESET has.
+func WithoutPreset(method string) string {
+	if name, preset, _ := strings.Cut(method, ":"); name == "kaminpar" && preset != "" {
+		return name
+	}
+	return method
+}
 
 // engine is a program that partitions a file.
 type engine struct {
@@ -51,10 +69,52 @@ type engine struct {
 	read    func(r *bufio.Reader, parts []uint32) error
 }
 
-// engineGraph is undirected and without self-loops.
+// engineGraph is the undirected graph that an engine gets, without self-loops, and with repeated edges as one that weighs
+// more. It makes row after row from the graph as it is mapped; only edges without a reverse are held, turned round.
 type engineGraph struct {
-	off, adj, w []int64
-	load        []int64 // of vertices; nil: one each
+	in, out  *graph.CSR // out: the other direction, without rows where in has both
+	load     []int64    // of vertices; nil: one each
+	arcs     int64
+	weighted bool // some edge weighs more than one
+	sources  []uint32
+	weights  []uint32
+}
+
+// newEngineGraph counts what stands in the head of a file.
+func newEngineGraph(p *Problem, load []int64) *engineGraph {
+	x := &engineGraph{in: p.Graph, out: &graph.CSR{Indptr: make([]int64, 1)}, load: load}
+	if !p.Symmetric && !p.Graph.Symmetric() {
+		x.out, _ = p.Graph.Transpose()
+	}
+	for v := range p.Graph.Nodes() {
+		_, weights := x.row(v)
+		x.arcs += int64(len(weights))
+		for _, w := range weights {
+			x.weighted = x.weighted || w > 1
+		}
+	}
+	return x
+}
+
+// row is the neighbours of v in ascending order, and how often each is stored.
+func (x *engineGraph) row(v int) (neighbours, weights []uint32) {
+	row := append(x.sources[:0], x.in.Neighbors(uint32(v))...)
+	if x.out.Nodes() > 0 {
+		row = append(row, x.out.Neighbors(uint32(v))...)
+	}
+	slices.Sort(row)
+	x.sources, x.weights = row, x.weights[:0]
+	neighbours = row[:0]
+	for i := 0; i < len(row); {
+		u, same := row[i], i
+		for i < len(row) && row[i] == u {
+			i++
+		}
+		if int(u) != v {
+			neighbours, x.weights = append(neighbours, u), append(x.weights, uint32(i-same))
+		}
+	}
+	return neighbours, x.weights
 }
 
 func byEngine(ctx context.Context, p *Problem, e engine) ([]uint32, error) {
@@ -77,16 +137,18 @@ func byEngine(ctx context.Context, p *Problem, e engine) ([]uint32, error) {
 	load, tolerance := fold(p)
 	c, err := e.command(ctx, p, from, to, tolerance)
 	if err != nil {
+		if errors.Is(err, graph.ErrInput) {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%s is %w (%s): %w", e.name, ErrNoEngine, e.install, err)
 	}
-	x := &engineGraph{load: load}
-	if x.off, x.adj, x.w, err = metisGraph[int64](p.Graph, p.Symmetric || p.Graph.Symmetric()); err != nil {
+	if p.Limits != nil {
+		p.Limits.Folded = p.Limits.Folded || load != nil
+	}
+	if err := writeText(from, func(w *bufio.Writer) { e.write(w, newEngineGraph(p, load)) }); err != nil {
 		return nil, err
 	}
-	if err := writeText(from, func(w *bufio.Writer) { e.write(w, x) }); err != nil {
-		return nil, err
-	}
-	x = nil
+	load = nil
 	p.report(e.name, 0, 1)
 	var text bytes.Buffer
 	c.Stdout, c.Stderr = &text, &text
@@ -158,71 +220,97 @@ func putNumbers(w *bufio.Writer, numbers ...int64) {
 	}
 }
 
-var kaminpar = engine{name: "kaminpar", install: "pip install kaminpar, for the Python that STARLING_PYTHON names",
-	// A METIS file: vertices and edges, and which weights follow; then a line per vertex, whose neighbours count from 1.
-	write: func(w *bufio.Writer, x *engineGraph) {
-		n := len(x.off) - 1
-		format := map[[2]bool]int64{{false, true}: 1, {true, false}: 10, {true, true}: 11}[[2]bool{x.load != nil, x.w != nil}]
-		putNumbers(w, int64(n), int64(len(x.adj)/2), format)
-		for v := range n {
-			w.WriteByte('\n')
-			if x.load != nil {
-				putNumbers(w, x.load[v])
-			}
-			for e := x.off[v]; e < x.off[v+1]; e++ {
-				putNumbers(w, x.adj[e]+1)
-				if x.w != nil {
-					putNumbers(w, x.w[e])
-				}
-			}
-		}
-		w.WriteByte('\n')
-	},
-	command: func(ctx context.Context, p *Problem, from, to string, tolerance float64) (*exec.Cmd, error) {
-		python, err := exec.LookPath(cmp.Or(os.Getenv("STARLING_PYTHON"), "python3"))
-		if err != nil {
-			return nil, err
-		}
-		if out, err := exec.CommandContext(ctx, python, "-c", "import kaminpar").CombinedOutput(); err != nil {
-			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-			return nil, errors.New(lines[len(lines)-1])
-		}
-		const script = `import sys, array, kaminpar
-graph, parts, k, tolerance, threads, seed = sys.argv[1:]
+// kaminparScript partitions a file by a preset. The presets called terapart keep the graph compressed.
+const kaminparScript = `import sys, array, kaminpar
+graph, parts, preset, k, tolerance, threads, seed = sys.argv[1:]
 kaminpar.reseed(int(seed))
-g = kaminpar.load_graph(graph, kaminpar.GraphFileFormat.METIS)
-p = kaminpar.KaMinPar(num_threads=int(threads), ctx=kaminpar.default_context()).compute_partition(g, int(k), float(tolerance))
+g = kaminpar.load_graph(graph, kaminpar.GraphFileFormat.METIS, compress=preset.startswith("terapart"))
+p = kaminpar.KaMinPar(num_threads=int(threads), ctx=kaminpar.context_by_name(preset)).compute_partition(g, int(k), float(tolerance))
 array.array("I", p).tofile(open(parts, "wb"))`
-		return exec.CommandContext(ctx, python, "-c", script, from, to, strconv.Itoa(p.Parts), fmt.Sprint(tolerance),
-			strconv.Itoa(p.cores()), strconv.FormatUint(p.Seed&math.MaxInt32, 10)), nil
-	},
-	read: func(r *bufio.Reader, parts []uint32) error {
-		if _, err := io.ReadFull(r, bytesOf(parts)); err != nil {
-			return err
+
+func kaminpar(preset string) engine {
+	return engine{name: "kaminpar", install: "pip install kaminpar, for the Python that STARLING_PYTHON names",
+		write: writeMetis, read: readWords,
+		command: func(ctx context.Context, p *Problem, from, to string, tolerance float64) (*exec.Cmd, error) {
+			python, err := exec.LookPath(cmp.Or(os.Getenv("STARLING_PYTHON"), "python3"))
+			if err != nil {
+				return nil, err
+			}
+			if err := checkPreset(ctx, python, preset); err != nil {
+				return nil, err
+			}
+			return exec.CommandContext(ctx, python, "-c", kaminparScript, from, to, preset, strconv.Itoa(p.Parts), fmt.Sprint(tolerance),
+				strconv.Itoa(p.cores()), strconv.FormatUint(p.Seed&math.MaxInt32, 10)), nil
+		}}
+}
+
+// checkPreset asks the package for its presets.
+func checkPreset(ctx context.Context, python, preset string) error {
+	out, err := exec.CommandContext(ctx, python, "-c",
+		"import kaminpar\nprint(*sorted(kaminpar.context_names()))").CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	last := lines[len(lines)-1]
+	if err != nil {
+		return errors.New(last)
+	}
+	if names := strings.Fields(last); !slices.Contains(names, preset) {
+		return &graph.InputError{Field: "method", Found: fmt.Sprintf("%q", "kaminpar:"+preset),
+			Want: "a preset of the installed package: " + strings.Join(names, ", "), Fix: "choose one of these"}
+	}
+	return nil
+}
+
+// writeMetis writes a METIS file: vertices and edges, and which weights follow; then a line per vertex, whose
+// neighbours count from 1.
+func writeMetis(w *bufio.Writer, x *engineGraph) {
+	n := x.in.Nodes()
+	format := map[[2]bool]int64{{false, true}: 1, {true, false}: 10, {true, true}: 11}[[2]bool{x.load != nil, x.weighted}]
+	putNumbers(w, int64(n), x.arcs/2, format)
+	for v := range n {
+		w.WriteByte('\n')
+		if x.load != nil {
+			putNumbers(w, x.load[v])
 		}
-		if n, _ := r.Discard(1); n > 0 {
-			return fmt.Errorf("more than %s", event.Tally(len(parts), "part"))
+		neighbours, weights := x.row(v)
+		for i, u := range neighbours {
+			putNumbers(w, int64(u)+1)
+			if x.weighted {
+				putNumbers(w, int64(weights[i]))
+			}
 		}
-		return nil
-	}}
+	}
+	w.WriteByte('\n')
+}
+
+// readWords reads the parts as four bytes each.
+func readWords(r *bufio.Reader, parts []uint32) error {
+	if _, err := io.ReadFull(r, bytesOf(parts)); err != nil {
+		return err
+	}
+	if n, _ := r.Discard(1); n > 0 {
+		return fmt.Errorf("more than %s", event.Tally(len(parts), "part"))
+	}
+	return nil
+}
 
 var ptscotch = engine{name: "ptscotch", install: "on Debian and Ubuntu: apt-get install ptscotch openmpi-bin",
 	// Scotch's format: version 0; vertices and arcs; the first number, and which weights follow; then a line per vertex:
 	// its weight, its degree, and its neighbours behind the weights of their edges.
 	write: func(w *bufio.Writer, x *engineGraph) {
-		n := len(x.off) - 1
+		n := x.in.Nodes()
 		flags := map[[2]bool]string{{false, false}: "000", {false, true}: "010", {true, false}: "001", {true, true}: "011"}
-		fmt.Fprintf(w, "0\n%d %d\n0 %s\n", n, len(x.adj), flags[[2]bool{x.load != nil, x.w != nil}])
+		fmt.Fprintf(w, "0\n%d %d\n0 %s\n", n, x.arcs, flags[[2]bool{x.load != nil, x.weighted}])
 		for v := range n {
 			if x.load != nil {
 				putNumbers(w, x.load[v])
 			}
-			putNumbers(w, x.off[v+1]-x.off[v])
-			for e := x.off[v]; e < x.off[v+1]; e++ {
-				if x.w != nil {
-					putNumbers(w, x.w[e])
+			neighbours, weights := x.row(v)
+			putNumbers(w, int64(len(neighbours)))
+			for i, u := range neighbours {
+				if x.weighted {
+					putNumbers(w, int64(weights[i]))
 				}
-				putNumbers(w, x.adj[e])
+				putNumbers(w, int64(u))
 			}
 			w.WriteByte('\n')
 		}

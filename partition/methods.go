@@ -49,7 +49,7 @@ func entries() []entry {
 		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", trainingBalance, true, false},
 		{"g3", G3, "multilevel, then swaps until remote vertices are even", "vertices,edges:0.1", true, false},
 		{"metis", Metis, "the system's libmetis, if it is installed", trainingBalance, true, false},
-		{"kaminpar", KaMinPar, "the Python package kaminpar, if it is installed", trainingBalance, true, false},
+		{"kaminpar", KaMinPar, "the Python package kaminpar, if it is installed; kaminpar:strong and so on: its presets", trainingBalance, true, false},
 		{"ptscotch", PTScotch, "PT-Scotch under mpirun, if both are installed", trainingBalance, false, false},
 	}
 }
@@ -71,7 +71,10 @@ func About(name string) string {
 
 func find(name string) (entry, error) {
 	for _, e := range entries() {
-		if e.name == name {
+		if e.name == WithoutPreset(name) {
+			if e.name != name {
+				e.name, e.method = name, kaminparBy(name[len(e.name)+1:])
+			}
 			return e, nil
 		}
 	}

@@ -32,10 +32,20 @@ type Problem struct {
 	Refine int
 	// Hops is how far bytegnn's blocks reach, one per layer of the model; 0: two.
 	Hops int
+	// Limits, if set, gets how the limits were met.
+	Limits *Limits
 	// Scanned, if set, is called by methods that stream when they have read the rows of vertices lo to hi-1.
 	Scanned func(lo, hi int)
 	// Progress, if set, is called with the state of a stage.
 	Progress func(stage string, done, total int64)
+}
+
+// Limits says how a method met the limits of the constraints.
+type Limits struct {
+	// Folded: the constraints were one weight per vertex to the method, the sum of what it has of each.
+	Folded bool `json:"folded"`
+	// Repaired is how many vertices were then moved out of parts over a limit, or exchanged for that.
+	Repaired int64 `json:"repaired"`
 }
 
 // Objective is what a partition minimises.

@@ -12,6 +12,10 @@ import (
 // fails, the error is an Unbalanced one with the best partition found.
 func rebalance(ctx context.Context, p *Problem, parts []uint32, l *loads) error {
 	s := rebalancer{p: p, parts: parts, l: l, count: make([]int, p.Parts)}
+	if p.Limits != nil && l.excess() > 0 {
+		before := slices.Clone(parts)
+		defer func() { p.Limits.Repaired += differ(before, parts) }()
+	}
 	for excess := l.excess(); excess > 0; {
 		for c := range l.constraints {
 			for k := range l.weight {
@@ -28,6 +32,16 @@ func rebalance(ctx context.Context, p *Problem, parts []uint32, l *loads) error 
 		excess = left
 	}
 	return l.unbalanced(parts)
+}
+
+// differ counts the vertices of another part.
+func differ(a, b []uint32) (n int64) {
+	for v := range a {
+		if a[v] != b[v] {
+			n++
+		}
+	}
+	return n
 }
 
 type rebalancer struct {

@@ -63,6 +63,7 @@ type Report struct {
 	EdgeCutShare     float64            `json:"edge_cut_share"` // of all edges
 	CommVolume       int64              `json:"comm_volume"`
 	Balance          map[string]float64 `json:"balance"`
+	Limits           *Limits            `json:"limits,omitempty"` // of methods that keep any
 	Target           string             `json:"target,omitempty"` // of a typed graph
 	RemoteMax        int64              `json:"remote_max"`
 	RemoteMin        int64              `json:"remote_min"`
@@ -164,6 +165,7 @@ type job struct {
 	model Model
 	parts []uint32
 	q     *Quality
+	met   Limits
 	r     *Report
 }
 
@@ -278,7 +280,7 @@ func (j *job) cut(ctx context.Context) error {
 	if best.err != nil && o.Balance != "" && !o.BestEffort {
 		return best.err
 	}
-	j.parts, j.q, j.p.Seed = best.parts, best.q, best.seed
+	j.parts, j.q, j.p.Seed, j.met = best.parts, best.q, best.seed, best.met
 	j.report(seconds)
 	if best.err != nil {
 		j.r.Notes = append(j.r.Notes, best.err.Error())
@@ -305,6 +307,9 @@ func (j *job) report(seconds float64) {
 		RemoteMaxOverMin: q.RemoteMaxOverMin(),
 		HaloBytes:        q.CommVolume * int64(j.model.FeatureLen), Seconds: seconds,
 		Core: q.Core, CoreEdges: q.Edges, Remote: q.Remote, Traffic: q.Traffic}
+	if !slices.Contains([]string{"random", "hash", "chunk"}, o.Method) { // which look at no limit
+		j.r.Limits = &j.met
+	}
 	for _, c := range j.all {
 		j.r.constraints = append(j.r.constraints, c.Name)
 	}

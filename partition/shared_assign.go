@@ -19,6 +19,7 @@ type assignResult struct {
 	Cut     int64 // in-edges between parts, where refining counts them
 	Seed    uint64
 	Seconds float64
+	Limits  Limits
 	Failed  string // the constraint that is not met
 }
 
@@ -56,7 +57,7 @@ func (s *sharedJob) assign() error {
 		return err
 	}
 	s.seconds += r.Seconds
-	s.p.Seed, s.failed = r.Seed, r.Failed
+	s.p.Seed, s.failed, s.met = r.Seed, r.Failed, r.Limits
 	if r.Failed != "" && s.opt.Balance != "" && !s.opt.BestEffort {
 		return &graph.InputError{Field: "balance", Found: graph.Sentence(r.Failed), Fix: "remove " + s.f.Dir + " before you ask for something else"}
 	}
@@ -145,7 +146,7 @@ func (s *sharedJob) settle(from string, out *tasks.Out) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.parts, r.Seed = best.parts, best.seed
+		s.parts, r.Seed, r.Limits = best.parts, best.seed, best.met
 		if best.err != nil {
 			r.Failed = best.err.Error()
 		}
@@ -153,6 +154,7 @@ func (s *sharedJob) settle(from string, out *tasks.Out) (any, error) {
 		if err := s.loadParts(from); err != nil {
 			return nil, err
 		}
+		s.p.Limits = &r.Limits
 		err := rebalance(s.ctx, &s.p, s.parts, newLoads(&s.p).of(s.parts))
 		var u *Unbalanced
 		if errors.As(err, &u) {

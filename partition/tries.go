@@ -23,6 +23,7 @@ type try struct {
 	q     *Quality
 	err   error // an Unbalanced one, or nil
 	over  float64
+	met   Limits
 }
 
 // checkTries checks the number of tries; 0 means one.
@@ -83,6 +84,8 @@ func (j *job) bestTry(ctx context.Context) (best *try, seconds float64, err erro
 func (j *job) try(ctx context.Context, seed uint64) (*try, error) {
 	p := j.p
 	p.Seed = seed
+	var met Limits
+	p.Limits = &met
 	parts, err := Hierarchical(ctx, j.opt.Method, &p, max(j.opt.Servers, 1))
 	var u *Unbalanced
 	if errors.As(err, &u) {
@@ -94,7 +97,7 @@ func (j *job) try(ctx context.Context, seed uint64) (*try, error) {
 	if err == nil {
 		err = l.unbalanced(parts)
 	}
-	return &try{seed: seed, parts: parts, err: err, over: l.excess()}, nil
+	return &try{seed: seed, parts: parts, err: err, over: l.excess(), met: met}, nil
 }
 
 // better reports whether t is better than than.

@@ -40,6 +40,9 @@ func (r *Partition) String() string {
 		line("between servers", "%s", event.Counted(r.BetweenServers, "row"))
 	}
 	line("balance", "%s", r.balance())
+	if r.Limits != nil {
+		line("limits", "%s", limits(*r.Limits))
+	}
 	if r.Plan.Trained != "" {
 		line("full-graph epoch", "%s sent, and %s once (%s)", event.Bytes(r.Plan.EpochBytes),
 			event.Bytes(r.Plan.FeatureBytes), r.Plan.Trained)
@@ -62,6 +65,18 @@ func (r *Partition) String() string {
 		fmt.Fprintf(&b, "%s: %s in %s\n", r.Out, state, event.Duration(inSeconds(r.WriteSeconds)))
 	}
 	return b.String()
+}
+
+// limits says how the limits of the constraints were met.
+func limits(l partition.Limits) string {
+	how := "each kept by the method"
+	if l.Folded {
+		how = "folded into one weight per vertex"
+	}
+	if l.Repaired == 0 {
+		return how + "; no vertex was moved afterwards"
+	}
+	return fmt.Sprintf("%s; repaired by moving %s afterwards", how, event.Tally(int(l.Repaired), "vertex"))
 }
 
 // balance lists the balance of each constraint.

@@ -198,7 +198,7 @@ func (s *Partition) check(parts int) error {
 			"--out, which all parts are written to", "name the folder to write")
 	case s.Tries < 1:
 		return Mistake("--tries", fmt.Sprint(s.Tries), "at least 1", "cut once, or several times to keep the best")
-	case s.Method != "" && !slices.Contains(names, s.Method):
+	case s.Method != "" && !slices.Contains(names, partition.WithoutPreset(s.Method)):
 		return NotOneOf("--method", s.Method, names)
 	case s.PartDir != "" && !strings.Contains(s.PartDir, "{}") && parts > 1:
 		return Mistake("--part-dir", s.PartDir, "a name with {} in it, for the number of the part",
