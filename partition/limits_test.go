@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEngineGraph: rows made from the graph as it is mapped are those of METIS's arrays.
+// TestEngineGraph: rows made from the graph as it is mapped equal METIS's arrays.
 func TestEngineGraph(t *testing.T) {
 	seeds(t, 40, func(t *testing.T, r *rand.Rand) {
 		g := randomGraph(t, r, 1+r.IntN(80))

@@ -8,6 +8,7 @@
 //	pairs           scores of pairs of vertices
 //	candidates      where pairs rank among the candidates of a file
 //	parts           predictions on one worker per part
+//	shards          and left where their owners are
 //	predict         the command
 //	serve           answers to HTTP requests
 //	tables          a dataset of new tables, as the run's was made

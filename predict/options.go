@@ -36,7 +36,8 @@ type Options struct {
 	// Of a partition: one worker per part, each a process unless InProcess is set.
 	Workers   int
 	InProcess bool
-	Timeout   int // seconds that a worker may not respond; 0: as in training
+	Shards    bool // a file for each part, beside one of its vertices, instead of one file of all
+	Timeout   int  // seconds that a worker may not respond; 0: as in training
 }
 
 // shortestTimeout is a second of silence for each start of workers, and time to start them.

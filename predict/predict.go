@@ -28,6 +28,9 @@ func Run(ctx context.Context, o Options) (*Predicted, error) {
 	if err := o.settle(); err != nil {
 		return nil, err
 	}
+	if o.Shards {
+		return setup.UntilInterrupted(ctx, o.Out, o.inShards)
+	}
 	if partition.IsPartition(o.Dataset) {
 		return setup.UntilInterrupted(ctx, o.Out, o.overParts)
 	}
@@ -141,6 +144,9 @@ func (o *Options) settle() error {
 		return err
 	}
 	if o.What == serve.Scores {
+		if o.Shards {
+			return spec.Mistake("--shards", "it with --what scores", "what every vertex has", "leave it out")
+		}
 		return o.completeScores()
 	}
 	if o.Pairs != "" || o.Candidates != "" || o.Top != 0 || len(o.Vertices) > 0 || o.Known || o.Relation != "" {
@@ -152,6 +158,9 @@ func (o *Options) settle() error {
 	}
 	if ext := filepath.Ext(o.Out); ext != ".npy" && ext != ".parquet" && ext != ".csv" {
 		return spec.Mistake("--out", o.Out, "a file that ends in .csv, .parquet or .npy", "")
+	}
+	if err := o.checkShards(); err != nil || o.Shards {
+		return err
 	}
 	return o.checkOut()
 }

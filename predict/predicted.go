@@ -30,6 +30,8 @@ type Predicted struct {
 	Classes string `json:"classes,omitempty"`
 	// Workers computed it, one per part; 0: this process alone.
 	Workers int `json:"workers,omitempty"`
+	// Shards is how many files Out stands for, {K} in its name being the part; 0: Out is one file.
+	Shards int `json:"shards,omitempty"`
 	// Accuracy is the metric of labels by split, where the dataset has any of the kind;
 	// Metric is its name.
 	Metric   string                   `json:"metric,omitempty"`
@@ -116,6 +118,10 @@ func (p *Predicted) String() string {
 	fmt.Fprintf(&b, ", in %.2f s\n", p.Seconds)
 	if p.IDs != "" && strings.HasSuffix(p.Out, ".npy") {
 		fmt.Fprintf(&b, "row i is the vertex on line i of %s\n", p.IDs)
+	}
+	if p.Shards > 0 {
+		fmt.Fprintf(&b, "K is 0 to %d; row i is the vertex whose number is element i of %s.ids.npy\n", p.Shards-1,
+			strings.TrimSuffix(p.Out, ".npy"))
 	}
 	if p.Classes != "" {
 		fmt.Fprintf(&b, "class c is on line c of %s, from 0\n", p.Classes)

@@ -64,6 +64,16 @@ func (t *Task) infer(ctx context.Context, part *partition.Part, end wire.Endpoin
 	})
 }
 
+// InferredRows are the rows that one worker has written.
+func InferredRows(folder string, rank int) ([]float32, error) {
+	b, err := disk.Map(InferredFile(folder, rank))
+	if err != nil {
+		return nil, err
+	}
+	defer disk.Unmap(b)
+	return slices.Clone(floats(b)), nil
+}
+
 // Inferred are the rows that workers have written of their vertices, put where these are among all, in memory that a
 // temporary file backs.
 type Inferred struct {

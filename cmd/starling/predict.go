@@ -113,6 +113,7 @@ was before, or not at all.`,
 	spec.AutoVar(c.Flags(), &o.Threads, 0, 1, "threads", "cores to use, of each worker; auto: all")
 	c.Flags().StringVar(&o.Device, "device", "cpu", "what computes: cpu, cuda; cuda:1 is the second GPU")
 	spec.AutoVar(c.Flags(), &o.Workers, 0, 1, "workers", "workers over a partition, one per part; auto: one for each part")
+	c.Flags().BoolVar(&o.Shards, "shards", false, "over a partition: OUT-K.npy of the vertices of part K, whose numbers are in OUT-K.ids.npy, instead of one file")
 	c.Flags().IntVar(&o.Timeout, "timeout", o.Timeout, timeoutOfParts)
 	c.Flags().StringVar(&o.Report, "report", "", "write a report by class to this .html, .json or .txt file, - for the "+
 		"terminal: precision, recall, F1, confusion, calibration (where the dataset has labels)")
