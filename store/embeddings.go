@@ -37,9 +37,10 @@ type Embeddings struct {
 	rows    *Rows
 	table   Table
 	moments [2][]byte
-	by      split    // of a step
-	own     stepPush // this worker's gradients of a step
-	chains  chains   // of the gradients of a step
+	by      split      // of a step
+	own     stepPush   // this worker's gradients of a step
+	chains  chains     // of the gradients of a step
+	ahead   *rowsAhead // nil: rows are pulled when a step begins
 	mu      struct {
 		sync.Mutex
 		rounds map[uint32]*round // of Step, by step

@@ -15,7 +15,9 @@ import (
 // A step of all workers gives every owner the gradients of its rows. An owner answers once it has the gradients of
 // all workers and has updated its rows:
 //
-//	step embeddings   step, 0 uint32, rate float64, numbers [n] uint32, gradients [n, Dim] of Size bytes → nothing
+//	step embeddings   step, batch uint32, rate float64, numbers [n] uint32, gradients [n, Dim] of Size bytes → nothing
+//
+// Where rows come ahead the batch's number is there, and the answer has rows of the next (embeddings_ahead.go).
 const (
 	stepService = "step embeddings"
 	stepHead    = 16
@@ -24,6 +26,7 @@ const (
 // stepPush is the gradients of one worker for an owner's rows.
 type stepPush struct {
 	step   uint32
+	batch  uint32 // 0: rows do not come ahead
 	rate   float64
 	rows   []uint32
 	values []byte
@@ -33,6 +36,7 @@ type stepPush struct {
 func (e *Embeddings) pushOf(step int, lr float64, numbers []uint32, gradients []byte, places []uint32) []byte {
 	b := make([]byte, stepHead, stepHead+len(places)*(4+e.rows.Width))
 	binary.LittleEndian.PutUint32(b, uint32(step))
+	binary.LittleEndian.PutUint32(b[4:], e.batch())
 	binary.LittleEndian.PutUint64(b[8:], math.Float64bits(lr))
 	b = appendAt(b, numbers, places)
 	return appendRows(b, gradients, e.rows.Width, places)
@@ -50,7 +54,7 @@ func appendRows(b, rows []byte, width int, places []uint32) []byte {
 // worker are in place.
 func (e *Embeddings) pushOwn(step int, lr float64, numbers []uint32, gradients []byte, places []uint32) *stepPush {
 	p := &e.own
-	p.step, p.rate, p.rows = uint32(step), lr, p.rows[:0]
+	p.step, p.batch, p.rate, p.rows = uint32(step), e.batch(), lr, p.rows[:0]
 	for _, i := range places {
 		p.rows = append(p.rows, numbers[i])
 	}
@@ -68,7 +72,8 @@ func (e *Embeddings) parsePush(b []byte) (*stepPush, error) {
 		return nil, fmt.Errorf("gradients of embeddings in %d bytes", len(b))
 	}
 	n := (len(b) - stepHead) / (4 + e.rows.Width)
-	p := &stepPush{step: binary.LittleEndian.Uint32(b), rate: math.Float64frombits(binary.LittleEndian.Uint64(b[8:])),
+	p := &stepPush{step: binary.LittleEndian.Uint32(b), batch: binary.LittleEndian.Uint32(b[4:]),
+		rate: math.Float64frombits(binary.LittleEndian.Uint64(b[8:])),
 		rows: numbersOf(b[stepHead : stepHead+4*n]), values: append([]byte(nil), b[stepHead+4*n:]...)}
 	return p, e.check(p)
 }
@@ -78,12 +83,33 @@ func (e *Embeddings) check(p *stepPush) error {
 	if !(p.rate >= 0 && p.rate <= math.MaxFloat64) {
 		return fmt.Errorf("a learning rate of %g for embeddings", p.rate)
 	}
+	if (p.batch > 0) != (e.ahead != nil) {
+		return fmt.Errorf("gradients with a batch's number %d, where rows come ahead: %v", p.batch, e.ahead != nil)
+	}
 	return e.rows.source(e.s.Part.Meta.Part).local(p.rows)
 }
 
 func (e *Embeddings) serveStep(ctx context.Context, r *wire.Request) (wire.Response, error) {
 	p, err := e.parsePush(r.Body)
-	return wire.Response{Kind: wire.Control}, e.arrive(ctx, r.From, p, err)
+	err = e.arrive(ctx, r.From, p, err)
+	if err == nil && e.ahead != nil {
+		return e.ahead.lateRows(ctx, r.From, p.batch)
+	}
+	return wire.Response{Kind: wire.Control}, err
+}
+
+// batch is the number of the batch whose step is under way, and whether it is the last; 0: rows do not come ahead.
+func (e *Embeddings) batch() uint32 {
+	if e.ahead == nil {
+		return 0
+	}
+	e.ahead.mu.Lock()
+	defer e.ahead.mu.Unlock()
+	number := e.ahead.mu.begun
+	if number == e.ahead.total {
+		number |= lastBatch
+	}
+	return number
 }
 
 // Step gives owners the gradients of rows, by this worker, and returns when the rows of all owners
@@ -95,14 +121,21 @@ func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float6
 	e.s.split(by, e.rows.Offsets, numbers)
 	calls := e.s.newCalls(stepService, "updating embeddings of")
 	calls.kind = wire.Embedding
+	if e.ahead != nil {
+		calls.received = e.s.receivedOf(e.table)
+	}
 	me := e.s.Part.Meta.Part
 	for i := 1; i < len(e.s.here); i++ { // all owners, also those without a row of the batch: they wait for all workers
 		q := (me + i) % len(e.s.here)
-		calls.send(id, q, nil, e.pushOf(step, lr, numbers, gradients, by.places[q]), noReply)
+		calls.send(id, q, nil, e.pushOf(step, lr, numbers, gradients, by.places[q]), e.mostLate(q))
 	}
 	own := e.pushOwn(step, lr, numbers, gradients, by.places[me])
 	err := e.arrive(ctx, me, own, e.check(own))
-	return errors.Join(err, calls.wait(ctx))
+	err = errors.Join(err, calls.wait(ctx))
+	if e.ahead != nil {
+		e.ahead.late = calls.list
+	}
+	return err
 }
 
 // round is the pushes of one step.
@@ -155,10 +188,30 @@ func (e *Embeddings) join(rank int, p *stepPush, refused error) (*round, error) 
 	}
 	if r.got++; r.got == len(r.pushes) {
 		if r.err == nil {
-			e.update(r.pushes)
+			r.err = e.updateAll(r.pushes)
 		}
 		delete(e.mu.rounds, p.step)
 		close(r.done)
 	}
 	return r, nil
+}
+
+// updateAll updates rows with the pushes of all workers, which are of the same batch.
+func (e *Embeddings) updateAll(pushes []*stepPush) error {
+	for rank, p := range pushes {
+		if p.batch != pushes[0].batch {
+			return fmt.Errorf("worker %d pushed gradients of batch %d, and worker 0 those of batch %d", rank, p.batch,
+				pushes[0].batch)
+		}
+	}
+	if e.ahead == nil {
+		e.update(pushes)
+		return nil
+	}
+	if err := e.ahead.check(pushes); err != nil {
+		return err
+	}
+	e.update(pushes)
+	e.ahead.applied(pushes[0].batch &^ lastBatch)
+	return nil
 }

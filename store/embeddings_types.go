@@ -94,7 +94,7 @@ func tableOf(rows, dim, size int) []byte {
 func (s *Store) addEmbeddings(e *Embeddings) error {
 	e.table = s.AddRows(e.rows)
 	return s.serve(wire.Service{Name: stepService, MaxRequest: min(stepHead+len(e.rows.Data)/e.rows.Width*(4+e.rows.Width),
-		maxResponse), Handlers: max(2, s.end.Size())}, e.serveStep)
+		maxResponse), MaxResponse: maxResponse, Handlers: max(2, s.end.Size())}, e.serveStep)
 }
 
 // Read copies rows of a table that are all here.

@@ -181,6 +181,19 @@ func (e *Embeddings) AddPull(to []Traffic, numbers []uint32) {
 	})
 }
 
+// AddAhead adds what rows take that come ahead, by owner.
+func (e *Embeddings) AddAhead(to []Traffic, numbers []uint32) {
+	for q := range to { // every owner learns what each worker needs
+		if !e.s.isOwn(q) {
+			to[q].Requests += noteHead
+		}
+	}
+	e.s.eachRemote(e.table, numbers, func(q int, n int64) {
+		to[q].Requests += 4*n + aheadHead
+		to[q].Embeddings += (n+7)/8 + n*int64(e.rows.Width)
+	})
+}
+
 // AddPush adds what pushing the gradients of rows costs, by owner.
 func (e *Embeddings) AddPush(to []Traffic, numbers []uint32, async bool) {
 	if !async { // owners wait for all workers, also for those without a row of theirs

@@ -7,6 +7,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/sample"
+	"starling/store"
 	"starling/tensor"
 	"starling/train"
 )
@@ -99,7 +100,9 @@ type Batch struct {
 	// Kept is what a strategy keeps with the batch. It may have Bytes() int64, the memory that it takes on the
 	// host, and Outputs() int, the number of rows of the last layer where the batch has no blocks.
 	Kept any
-	rows []byte // of features, read from disk
+	// Noted are the learnt rows that it needs, where they come ahead; or nil.
+	Noted *store.NotedRows
+	rows  []byte // of features, read from disk
 
 	edges   []edges
 	known   batchLabels

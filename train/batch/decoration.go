@@ -75,6 +75,12 @@ type Input interface {
 	AddSteps(t []store.Traffic, batches [][]uint32)
 }
 
+// aheadInput is an Input whose rows may come ahead.
+type aheadInput interface {
+	// Drawn tells of a batch that was drawn, before its rows come: from any goroutine, in any order.
+	Drawn(ctx context.Context, b *Batch, number int) error
+}
+
 // Observer is told when training begins, of every step, and when the run ends.
 type Observer interface {
 	Begin(f *train.Loop)

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"slices"
 
 	"starling/event"
@@ -19,6 +20,8 @@ type learnt struct {
 	rows   *store.TypeRows
 	table  *store.Embeddings
 	puller *store.Puller // nil: the table is all here
+	steps  func() int    // batches of an epoch
+	first  int64         // batch that the run begins with, where rows come ahead
 	site   *train.Site
 	loop   *train.Loop
 	runs   []graph.Run // of the rows that this worker keeps
@@ -78,8 +81,26 @@ func (l *learnt) Join(p *Pipeline) (err error) {
 	if l.table, err = p.Store.AddTypeRows(l.rows, l.site.Opt.Model.Hidden, l.site.Dev.Type().Size()); err != nil {
 		return err
 	}
-	l.table.Threads = p.Options.ThreadCount()
+	l.table.Threads, l.steps = p.Options.ThreadCount(), p.Steps
 	return nil
+}
+
+// Prepare has rows come ahead where batches do.
+func (l *learnt) Prepare(p *Pipeline) error {
+	if !p.LooksAhead() {
+		return nil
+	}
+	return l.table.LookAhead()
+}
+
+// Drawn tells owners what a batch needs.
+func (l *learnt) Drawn(ctx context.Context, b *Batch, number int) (err error) {
+	if !l.table.LooksAhead() {
+		return nil
+	}
+	numbers := slices.Concat(l.locate(nil, b, b.types())...)
+	b.Noted, err = l.table.Note(ctx, b.Pulls(), int64(number)-l.first+1, numbers, b.Empty)
+	return err
 }
 
 // checkLearnt refuses a checkpoint that lacks what learnt rows go on from; nil: there is none.
@@ -95,6 +116,10 @@ func checkLearnt(s *train.State) error {
 // Begin fills the table with the loop's rows, which are new or a checkpoint's, and takes the rest from there.
 func (l *learnt) Begin(f *train.Loop) {
 	l.loop = f
+	if l.steps != nil {
+		l.first = int64(f.State.Epoch*l.steps() + f.State.Batch)
+		l.table.Begin(int64(f.Opt.Epochs*l.steps()) - l.first)
+	}
 	kept := map[string][]float64{learntFirst: nil, learntSecond: nil, learntSteps: {0}}
 	if s := f.Opt.Resume; s != nil {
 		// nil: the checkpoint is of a version that kept those of this worker alone
@@ -193,7 +218,7 @@ func (l *learnt) Kept() ([]nn.Tensor, error) {
 func (l *learnt) Rows(b *Batch, all nn.Input) (nn.Input, error) {
 	dev := l.loop.Dev
 	x := b.typedInput(dev, all.Typed)
-	l.locate(b, x.Typed.Runs)
+	l.numbers = l.locate(l.numbers, b, x.Typed.Runs)
 	l.all = l.all[:0]
 	for _, list := range l.numbers {
 		l.all = append(l.all, list...)
@@ -218,11 +243,11 @@ func (l *learnt) Rows(b *Batch, all nn.Input) (nn.Input, error) {
 	return x, nil
 }
 
-// locate finds the rows of a batch's vertices, by type.
-func (l *learnt) locate(b *Batch, runs []graph.Run) {
-	l.numbers = slices.Grow(l.numbers[:0], len(b.schema.Types))[:len(b.schema.Types)]
-	for t := range l.numbers {
-		l.numbers[t] = l.numbers[t][:0]
+// locate finds the rows of a batch's vertices, by type, in memory of others.
+func (l *learnt) locate(numbers [][]uint32, b *Batch, runs []graph.Run) [][]uint32 {
+	numbers = slices.Grow(numbers[:0], len(b.schema.Types))[:len(b.schema.Types)]
+	for t := range numbers {
+		numbers[t] = numbers[t][:0]
 	}
 	for _, run := range runs {
 		if !l.rows.Has(run.Type) {
@@ -230,9 +255,10 @@ func (l *learnt) locate(b *Batch, runs []graph.Run) {
 		}
 		for _, v := range b.Vertices[run.Lo:run.Hi] {
 			row, _ := l.rows.Of(v)
-			l.numbers[run.Type] = append(l.numbers[run.Type], row)
+			numbers[run.Type] = append(numbers[run.Type], row)
 		}
 	}
+	return numbers
 }
 
 // pull brings rows by number to host memory.
@@ -243,6 +269,9 @@ func (l *learnt) pull(b *Batch, numbers []uint32) error {
 		return nil
 	}
 	return l.site.Waiting("learnt rows", func() error {
+		if b.Noted != nil {
+			return l.table.Fill(l.site.Ctx, b.Noted, l.host)
+		}
 		return l.table.Pull(l.site.Ctx, l.puller, b.Pulls(), l.host, numbers)
 	})
 }
@@ -336,7 +365,11 @@ func (l *learnt) numbersOf(vertices []uint32) (numbers []uint32) {
 // AddSteps adds what a step sends.
 func (l *learnt) AddSteps(t []store.Traffic, batches [][]uint32) {
 	for _, vertices := range batches {
-		l.table.AddPull(t, l.numbersOf(vertices))
+		if l.table.LooksAhead() {
+			l.table.AddAhead(t, l.numbersOf(vertices))
+		} else {
+			l.table.AddPull(t, l.numbersOf(vertices))
+		}
 	}
 	l.table.AddPush(t, l.numbersOf(slices.Concat(batches...)), false)
 }

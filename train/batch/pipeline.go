@@ -54,6 +54,7 @@ type Pipeline struct {
 	task        Task
 	guide       Guide
 	input       Input
+	looksAhead  bool    // batches are drawn to know what comes, also where no rows of features do
 	ahead       *window // nil: batches fetch their rows when they are drawn
 	disk        *onDisk // nil: features are mapped
 	learner     learner // nil: none yet, or its sampler is none
@@ -296,6 +297,9 @@ func (p *Pipeline) Guidance(ctx context.Context, epoch, number int) (g Guidance,
 // their vertices: a batch waits for answers once per hop and once for rows, and others draw meanwhile.
 const waiting = 2
 
+// LooksAhead reports whether batches are drawn ahead to know what they need.
+func (p *Pipeline) LooksAhead() bool { return p.looksAhead }
+
 // AtOnce is the number of batches that are drawn at a time.
 func (p *Pipeline) AtOnce() int {
 	if p.Store.AllInPlace() {
@@ -335,13 +339,16 @@ type drawer struct {
 // Draw is a batch. In a dry run it is the first of a few that some worker has a seed vertex of, since those
 // without have no step and take no memory.
 func (r *drawer) Draw(b *Batch, epoch, number int) error {
-	end := r.of.batch(r.ctx, r.puller, b, epoch, number)
+	end, order := r.of.batch(r.ctx, r.puller, b, epoch, number), epoch*r.of.steps+number
 	err := r.draw(b, epoch, number)
 	for tries := 1; r.of.Site.MemoryOnly && err == nil && b.Empty && tries < mostDryTries; tries++ {
 		if number += r.of.steps; number >= r.of.all {
 			break
 		}
 		err = r.draw(b, epoch, number)
+	}
+	if in, ok := r.of.input.(aheadInput); ok && err == nil {
+		err = in.Drawn(r.ctx, b, order)
 	}
 	if err == nil {
 		err = r.pull(r.ctx, b, r.puller)

@@ -34,6 +34,7 @@ type window struct {
 // lookAhead has the rows of batches of seeds fetched ahead, and estimates what that takes from the first batches of an
 // epoch, which it draws.
 func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
+	p.looksAhead = true
 	if f := p.Site.Part.Features; p.Store.AllInPlace() || p.Site.Part.Book.Schema == nil && (f.Cols == 0 ||
 		f.Kind() == graph.Sparse) {
 		return p.keepEdges(o, seeds) // no rows are fetched, or no cache could keep them

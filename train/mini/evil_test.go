@@ -46,6 +46,7 @@ func TestEvilPeer(t *testing.T) {
 		{"p3", "neighbour", []int{3, 3}, nil},
 		{"cobatch", "neighbour", []int{3, 3}, nil},
 		{"lookahead", "neighbour", []int{3, 3}, nil},
+		{"lookahead", "neighbour", []int{3, 3}, []string{embedded}},
 	}
 	for _, full := range []string{"halo", "bns", "pipegcn", "cagnet", "sancus", "skipg", "granndis",
 		"neutronstar", "neutrontp", "plexus", "g3"} {
@@ -83,7 +84,8 @@ func TestTypedEvilPeer(t *testing.T) {
 		o := traintest.TypedOptions(d, "hsage")
 		o.Epochs, o.Batches = 2, &train.BatchSettings{Sampler: "neighbour", Size: 16, Fanouts: []int{3, 2},
 			RelationFanouts: [][]int{{1}}, Threads: 1}
-		o.Strategy = traintest.Strategy(t, []string{"distdgl", "salient", "bytegnn", "hopgnn", "cobatch"}[(seed+i)%5])
+		o.Strategy = traintest.Strategy(t, []string{"distdgl", "salient", "bytegnn", "hopgnn", "cobatch",
+			"lookahead"}[(seed+i)%6])
 		outcomes[traintest.EvilPeer(t, seed+i, parts, o)]++
 	}
 	t.Logf("how %d runs ended: %v", runs, outcomes)

@@ -2,6 +2,8 @@
 package embeddings
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"unsafe"
 
@@ -25,6 +27,7 @@ type embeddings struct {
 	puller *store.Puller
 	best   []byte // this worker's rows at the best epoch
 	pushed chan error
+	first  int64 // batch that the run begins with, where rows come ahead
 
 	// Of the batch at hand; memory is reused.
 	rows, joined, gradients []byte
@@ -90,6 +93,37 @@ func (e *embeddings) Join(p *batch.Pipeline) (err error) {
 	return e.restore(s.Opt.Resume.Caches)
 }
 
+// Prepare has rows come ahead where batches do.
+func (e *embeddings) Prepare(p *batch.Pipeline) error {
+	if e.async || !p.LooksAhead() {
+		return nil
+	}
+	return e.LookAhead()
+}
+
+// Begin counts the batches of the run.
+func (e *embeddings) Begin(f *train.Loop) {
+	e.first = int64(f.State.Epoch*e.p.Steps() + f.State.Batch)
+	e.Embeddings.Begin(int64(f.Opt.Epochs*e.p.Steps()) - e.first)
+}
+
+// Drawn tells owners what a batch needs, the number of which is of all batches of the run.
+func (e *embeddings) Drawn(ctx context.Context, b *batch.Batch, number int) (err error) {
+	b.Noted, err = e.Note(ctx, b.Pulls(), int64(number)-e.first+1, b.Vertices, b.Empty)
+	return err
+}
+
+func (e *embeddings) Stepped(int, int) {}
+
+// End tells how many rows came ahead.
+func (e *embeddings) End() {
+	if rows, late := e.Ahead(); rows > 0 && e.p.Site.End.Rank() == 0 {
+		e.p.Site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("other workers own %s of embeddings that worker 0's "+
+			"batches needed; %.1f%% came ahead of their step, the others with the update before it",
+			event.Counted(rows, "row"), 100*float64(rows-late)/float64(rows))})
+	}
+}
+
 // ids are the vertices of this worker's rows.
 func (e *embeddings) ids() []uint32 { part := e.p.Site.Part; return part.IDs[:part.Core()] }
 
@@ -148,6 +182,9 @@ func (e *embeddings) Rows(b *batch.Batch, all nn.Input) (nn.Input, error) {
 		to = e.rows
 	}
 	if err := e.p.Site.Waiting("embeddings", func() error {
+		if b.Noted != nil {
+			return e.Fill(e.p.Site.Ctx, b.Noted, to)
+		}
 		return e.Pull(e.p.Site.Ctx, e.puller, b.Pulls(), to, b.Vertices)
 	}); err != nil {
 		return nn.Input{}, err
@@ -282,7 +319,11 @@ func (e *embeddings) flush() error {
 // AddSteps adds what a step sends.
 func (e *embeddings) AddSteps(t []store.Traffic, batches [][]uint32) {
 	for _, vertices := range batches {
-		e.AddPull(t, vertices)
+		if e.LooksAhead() {
+			e.AddAhead(t, vertices)
+		} else {
+			e.AddPull(t, vertices)
+		}
 	}
 	pushed := batches[0]
 	if len(batches) > 1 {

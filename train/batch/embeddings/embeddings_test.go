@@ -67,9 +67,39 @@ func TestEmbeddingsLearnAGraph(t *testing.T) {
 	}
 }
 
+// TestRowsAheadAreTheSame: rows that come before the step under way has ended have the bits of those that are pulled
+// after it, also where some batches have no step.
+func TestRowsAheadAreTheSame(t *testing.T) {
+	d := traintest.Communities(t, 120, false)
+	for i, m := range []train.BatchSettings{{Sampler: "neighbour", Size: 8, Fanouts: []int{2, 2}, Threads: 2},
+		{Sampler: "saint-node", Size: 3, Threads: 2}} {
+		o := traintest.WithEmbeddings("sage", d, 4)
+		o.Epochs = 3
+		parts := traintest.Cut(t, d, "random", 3)
+		want := traintest.Batches(t, parts, o, m, i == 0, "distdgl")
+		got := traintest.Batches(t, parts, o, m, i == 0, "lookahead")
+		if !slices.Equal(got.Results[0].Loss, want.Results[0].Loss) {
+			t.Errorf("%s: losses %v, of rows that are pulled %v", m.Sampler, got.Results[0].Loss, want.Results[0].Loss)
+		}
+		a, b := traintest.Table(t, got.Results), traintest.Table(t, want.Results)
+		if !slices.Equal(a.Data, b.Data) {
+			t.Errorf("%s: learnt rows differ", m.Sampler)
+		}
+		if !slices.ContainsFunc(got.Notes, func(n string) bool { return strings.Contains(n, "came ahead") }) {
+			t.Errorf("%s: notes %v", m.Sampler, got.Notes)
+		}
+	}
+}
+
 // TestEmbeddingsResume: a run that goes on from a checkpoint has the rows and the curve of one that
 // never stopped, to the bit.
 func TestEmbeddingsResume(t *testing.T) {
+	for _, strategy := range []string{"distdgl", "lookahead"} {
+		t.Run(strategy, func(t *testing.T) { resumes(t, strategy) })
+	}
+}
+
+func resumes(t *testing.T, strategy string) {
 	d := traintest.Communities(t, 120, false)
 	parts := traintest.Cut(t, d, "random", 2)
 	o := traintest.WithEmbeddings("sage", d, 4)
@@ -79,7 +109,7 @@ func TestEmbeddingsResume(t *testing.T) {
 	run := func(from bool) *train.Result {
 		return eachWorker(t, parts, func(rank int) train.Options {
 			w := o
-			w.Strategy, w.Batches = traintest.Strategy(t, "distdgl"), &m
+			w.Strategy, w.Batches = traintest.Strategy(t, strategy), &m
 			if from {
 				w.Resume = &saved[rank]
 				return w
@@ -103,7 +133,7 @@ func TestEmbeddingsResume(t *testing.T) {
 	saved[1].Caches = nil
 	if _, err := workers(parts, func(rank int) train.Options {
 		w := o
-		w.Strategy, w.Batches, w.Resume = traintest.Strategy(t, "distdgl"), &m, &saved[rank]
+		w.Strategy, w.Batches, w.Resume = traintest.Strategy(t, strategy), &m, &saved[rank]
 		return w
 	}); err == nil || !strings.Contains(err.Error(), "no embeddings of this worker") {
 		t.Error(err)
