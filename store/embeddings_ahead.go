@@ -19,10 +19,10 @@ import (
 //	noted     a worker has drawn a batch: every owner learns which of its rows it needs
 //	          note rows     number, skipped uint32, rows [n] uint32 → nothing
 //	asked     the worker begins the step before: each owner answers when all workers have noted that step's batch, and
-//	          the step before that one has updated its rows. Bit i is set where row i of the list is late: the step
+//	          the step before that one has updated its rows. Bit i is set where row i of the list is pending: the step
 //	          under way will change it
-//	          rows ahead    number uint32 → late [n] bits, the rows that are not late
-//	pushed    the gradients of the step under way; the answer, which comes after the update, has the late rows
+//	          rows ahead    number uint32 → pending [n] bits, the rows that are not pending
+//	pushed    the gradients of the step under way; the answer, which comes after the update, has the pending rows
 //
 // So each row of a batch crosses the link once, with the bits that it would have had if it was asked for after the
 // update, and a step waits for one round trip in place of two. What is sent is a function of the draws, not of time.
@@ -44,8 +44,8 @@ type rowsAhead struct {
 		begun uint32                // batch of the step under way
 		drawn map[uint32]*NotedRows // that are not asked for
 	}
-	late               []*call // answers of the last step, with rows of the batch after it
-	remote, lateRemote atomic.Int64
+	pending               []*call // answers of the last step, with rows of the batch after it
+	remote, pendingRemote atomic.Int64
 
 	owner struct {
 		sync.Mutex
@@ -177,7 +177,7 @@ func (e *Embeddings) Fill(ctx context.Context, n *NotedRows, to []byte) error {
 			return fmt.Errorf("worker %d sent rows of batch %d ahead, and %w", c.part, n.number, err)
 		}
 	}
-	a.late = nil
+	a.pending = nil
 	return nil
 }
 
@@ -192,33 +192,33 @@ func (e *Embeddings) copyOwn(to []byte, n *NotedRows) {
 	}
 }
 
-// put copies the rows of an owner, those ahead and the late ones, to their places.
+// put copies the rows of an owner, those ahead and the pending ones, to their places.
 func (a *rowsAhead) put(to []byte, c *call) error {
 	n, width := len(c.places), a.e.rows.Width
 	if len(c.body) < (n+7)/8 {
 		return fmt.Errorf("%d bytes for %d rows", len(c.body), n)
 	}
 	marks, early := c.body[:(n+7)/8], c.body[(n+7)/8:]
-	var late []byte
-	for _, one := range a.late {
+	var pending []byte
+	for _, one := range a.pending {
 		if one.part == c.part {
-			late = one.body
+			pending = one.body
 		}
 	}
 	count := 0
 	for _, m := range marks {
 		count += bits.OnesCount8(m)
 	}
-	if count > n || len(early) != (n-count)*width || len(late) != count*width {
-		return fmt.Errorf("%d bytes ahead and %d late ones, of %d rows of which %d are late", len(early), len(late), n,
-			count)
+	if count > n || len(early) != (n-count)*width || len(pending) != count*width {
+		return fmt.Errorf("%d bytes ahead and %d pending ones, of %d rows of which %d are pending", len(early),
+			len(pending), n, count)
 	}
 	a.remote.Add(int64(n))
-	a.lateRemote.Add(int64(count))
+	a.pendingRemote.Add(int64(count))
 	for k, i := range c.places {
 		from := &early
 		if marks[k/8]>>(k%8)&1 > 0 {
-			from = &late
+			from = &pending
 		}
 		if len(*from) < width { // marks beyond the last row
 			return errors.New("rows of other places")
@@ -230,11 +230,11 @@ func (a *rowsAhead) put(to []byte, c *call) error {
 }
 
 // Ahead counts the rows of other workers that batches needed, and those of them that came after the update before.
-func (e *Embeddings) Ahead() (rows, late int64) {
+func (e *Embeddings) Ahead() (rows, pending int64) {
 	if e.ahead == nil {
 		return 0, 0
 	}
-	return e.ahead.remote.Load(), e.ahead.lateRemote.Load()
+	return e.ahead.remote.Load(), e.ahead.pendingRemote.Load()
 }
 
 // What follows is the owner's side.
@@ -387,9 +387,9 @@ func (a *rowsAhead) serveAhead(ctx context.Context, r *wire.Request) (wire.Respo
 	return wire.Response{Kind: wire.Embedding, Body: b[:at], Release: release}, nil
 }
 
-// lateRows answers a worker's push of a step's gradients, once rows are updated: those of the next batch that the step
-// changed.
-func (a *rowsAhead) lateRows(ctx context.Context, rank int, step uint32) (wire.Response, error) {
+// pendingRows answers a worker's push of a step's gradients, once rows are updated: those of the next batch that the
+// step changed.
+func (a *rowsAhead) pendingRows(ctx context.Context, rank int, step uint32) (wire.Response, error) {
 	out := wire.Response{Kind: wire.Embedding}
 	if step&lastBatch > 0 {
 		return out, nil
@@ -419,8 +419,8 @@ func (a *rowsAhead) lateRows(ctx context.Context, rank int, step uint32) (wire.R
 	return out, nil
 }
 
-// mostLate is the most bytes of rows that an owner's answer to a push has.
-func (e *Embeddings) mostLate(q int) int {
+// mostPending is the most bytes of rows that an owner's answer to a push has.
+func (e *Embeddings) mostPending(q int) int {
 	if e.ahead == nil {
 		return noReply
 	}

@@ -93,7 +93,7 @@ func (e *Embeddings) serveStep(ctx context.Context, r *wire.Request) (wire.Respo
 	p, err := e.parsePush(r.Body)
 	err = e.arrive(ctx, r.From, p, err)
 	if err == nil && e.ahead != nil {
-		return e.ahead.lateRows(ctx, r.From, p.batch)
+		return e.ahead.pendingRows(ctx, r.From, p.batch)
 	}
 	return wire.Response{Kind: wire.Control}, err
 }
@@ -127,13 +127,13 @@ func (e *Embeddings) Step(ctx context.Context, id coflow.ID, step int, lr float6
 	me := e.s.Part.Meta.Part
 	for i := 1; i < len(e.s.here); i++ { // all owners, also those without a row of the batch: they wait for all workers
 		q := (me + i) % len(e.s.here)
-		calls.send(id, q, nil, e.pushOf(step, lr, numbers, gradients, by.places[q]), e.mostLate(q))
+		calls.send(id, q, nil, e.pushOf(step, lr, numbers, gradients, by.places[q]), e.mostPending(q))
 	}
 	own := e.pushOwn(step, lr, numbers, gradients, by.places[me])
 	err := e.arrive(ctx, me, own, e.check(own))
 	err = errors.Join(err, calls.wait(ctx))
 	if e.ahead != nil {
-		e.ahead.late = calls.list
+		e.ahead.pending = calls.list
 	}
 	return err
 }

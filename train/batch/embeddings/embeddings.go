@@ -117,10 +117,11 @@ func (e *embeddings) Stepped(int, int) {}
 
 // End tells how many rows came ahead.
 func (e *embeddings) End() {
-	if rows, late := e.Ahead(); rows > 0 && e.p.Site.End.Rank() == 0 {
-		e.p.Site.Events.On(event.Note{Minor: true, Text: fmt.Sprintf("other workers own %s of embeddings that worker 0's "+
-			"batches needed; %.1f%% came ahead of their step, the others with the update before it",
-			event.Counted(rows, "row"), 100*float64(rows-late)/float64(rows))})
+	if rows, pending := e.Ahead(); rows > 0 && e.p.Site.End.Rank() == 0 {
+		text := fmt.Sprintf("other workers own %s of embeddings that worker 0's batches needed; %.1f%% came ahead of "+
+			"their step, the others with the update before it", event.Counted(rows, "row"),
+			100*float64(rows-pending)/float64(rows))
+		e.p.Site.Events.On(event.Note{Minor: true, Text: text})
 	}
 }
 
