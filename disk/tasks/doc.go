@@ -9,7 +9,7 @@
 //	STAGE/00007.lock        locked by the process that does the task, which touches it as a sign of life
 //	STAGE.done              all tasks of the stage are done
 //	members/                a locked file of every process that reads the folder, which is not removed meanwhile
-//	arrived/                a file of every task of a launcher that has joined: rank 0 removes the folder when all have
+//	arrived/                a file of every task of a launcher that has joined; rank 0 waits for all
 //	overwrite               what is at the target may be replaced
 //
 // A task is a function of the plan and of the results of earlier stages, never of who does it. So the results are the
