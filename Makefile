@@ -35,11 +35,12 @@ build:
 static:
 	$(GO) build -trimpath -tags static -ldflags "$(LDFLAGS)" -o $(BIN)-static ./cmd/starling
 
-# The Python package with the program inside, for this machine's system and any C library it may have.
+# The Python package with the program inside, for this machine, or with GOARCH=arm64 for another. One wheel is left.
+DIST ?= build/dist
 wheel:
-	@mkdir -p build/dist
-	$(GO) build -trimpath -ldflags "-s -w $(LDFLAGS)" -o build/dist/starling ./cmd/starling
-	$(GO) run ./internal/release wheel -binary build/dist/starling -version "$(COMMIT)" -out build/dist
+	@mkdir -p $(DIST) && rm -f $(DIST)/starling-*.whl
+	$(GO) build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $(DIST)/starling ./cmd/starling
+	GOOS= GOARCH= $(GO) run ./internal/release wheel -binary $(DIST)/starling -version "$(COMMIT)" -out $(DIST)
 
 # Binaries, archives, wheels, Debian packages, bills of materials and sums, for every system: VERSION=v1.2.3.
 VERSION ?= $(COMMIT)

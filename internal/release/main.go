@@ -1,6 +1,6 @@
 // Release packs built binaries for those who install them.
 //
-//	go run ./internal/release wheel -binary bin/starling -tag manylinux_2_17_x86_64 -out build/dist
+//	go run ./internal/release wheel -binary bin/starling -out build/dist
 //	go run ./internal/release all -version v1.2.3 -commit 0123456789ab -out build/release
 //	go run ./internal/release options -binary bin/starling
 //
@@ -30,7 +30,6 @@ func do(args []string) error {
 	f := flag.NewFlagSet(args[0], flag.ExitOnError)
 	source := f.String("source", ".", "folder of the source")
 	binary := f.String("binary", "bin/starling", "program")
-	tag := f.String("tag", "manylinux_2_17_x86_64", "platform of a wheel")
 	version := f.String("version", "", "version, as v1.2.3 or a commit")
 	commit := f.String("commit", "", "commit that all is built from")
 	only := f.String("only", "", "part of the names of targets that all builds, as linux-amd64; empty: all")
@@ -43,7 +42,11 @@ func do(args []string) error {
 	}
 	switch args[0] {
 	case "wheel":
-		name, err := wheel{*source, *binary, *tag, pythonVersion(*version)}.write(*out)
+		tag, err := wheelTag(*binary)
+		if err != nil {
+			return err
+		}
+		name, err := wheel{*source, *binary, tag, pythonVersion(*version)}.write(*out)
 		if err == nil {
 			fmt.Println(name)
 		}

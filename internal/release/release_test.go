@@ -123,6 +123,34 @@ func TestPythonVersion(t *testing.T) {
 	}
 }
 
+// TestWheelTag: a wheel is for what its program was built for, whatever machine it is packed on.
+func TestWheelTag(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ arch, tags, want string }{
+		{"amd64", "", "manylinux_2_17_x86_64"},
+		{"arm64", "", "manylinux_2_17_aarch64"},
+		{"arm64", "static", "musllinux_1_1_aarch64"},
+	} {
+		binary := filepath.Join(dir, x.arch+x.tags)
+		c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", x.tags, "-o", binary, source)
+		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+x.arch)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if got, err := wheelTag(binary); got != x.want || err != nil {
+			t.Errorf("%+v: %s, %v", x, got, err)
+		}
+	}
+	if got, err := wheelTag(source); err == nil {
+		t.Errorf("the tag of a text is %s", got)
+	}
+}
+
 func TestRoff(t *testing.T) {
 	t.Parallel()
 	if got := paragraphs(".a -b\n\n  c\\n\n'd"); got != "\\&.a \\-b\n.PP\n.br\n  c\\en\n\\&'d\n" {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -44,6 +45,32 @@ func pythonVersion(version string) string {
 		return "0.dev0"
 	}
 	return "0.dev0+g" + strings.Trim(foreign.ReplaceAllString(version, "."), ".")
+}
+
+// wheelTag is the platform of a program's wheel: that which the program was built for, as its linker noted it.
+func wheelTag(binary string) (string, error) {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return "", err
+	}
+	var of target
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "GOOS":
+			of.system = s.Value
+		case "GOARCH":
+			of.arch = s.Value
+		case "-tags":
+			of.static = slices.Contains(strings.Split(s.Value, ","), "static")
+		}
+	}
+	for _, t := range targets {
+		if t.tag != "" && t.name() == of.name() {
+			return t.tag, nil
+		}
+	}
+	return "", fmt.Errorf("%s: found a program for %s, want one that wheels are made of, for Linux on amd64 or arm64",
+		binary, of.name())
 }
 
 // write writes the wheel into a folder, and returns its path.
