@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import shutil
@@ -69,10 +70,11 @@ class Child:
 
     def _read_log(self, echo: bool) -> None:
         assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.log.append(line.rstrip("\n"))
-            if echo:
-                sys.stderr.write(line)
+        with contextlib.suppress(ValueError):  # stop has read the rest, and closed it
+            for line in self.process.stderr:
+                self.log.append(line.rstrip("\n"))
+                if echo:
+                    sys.stderr.write(line)
 
     def __enter__(self) -> Child:
         return self
