@@ -16,6 +16,7 @@ import (
 	"starling/disk"
 	"starling/event"
 	"starling/graph"
+	"starling/report"
 	"starling/report/web"
 	"starling/spec"
 )
@@ -169,4 +170,13 @@ func (e *eventFile) take(line []byte) error {
 	e.taken++
 	e.run.Take(x, at)
 	return nil
+}
+
+// Charts are the curves of a run's page, as HTML for other documents, from what starling train --json wrote.
+func Charts(result string) ([]byte, error) {
+	r, err := report.Read(result)
+	if err != nil {
+		return nil, err
+	}
+	return web.Charts(r), nil
 }

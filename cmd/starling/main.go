@@ -98,6 +98,7 @@ var commands = []struct {
 	{"paths", pathsCommand},
 	{"top", topCommand},
 	{"view", viewCommand},
+	{"charts", chartsCommand},
 	{"certs", certsCommand},
 	{"devices", devicesCommand},
 	{"bench", benchCommand},

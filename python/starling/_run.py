@@ -14,7 +14,6 @@ from ._data import Dataset, as_array, dataset
 from ._errors import Failed, mistake
 from ._folder import Temporary, write_json
 from ._process import Child, answer, arguments, run
-from ._show import chart
 
 
 def frame(rows: list[dict[str, Any]]) -> Any:
@@ -69,10 +68,10 @@ class Run:
     def _repr_html_(self) -> str:
         import html
         shown = list(self.metrics.items())[:4]
-        history = self.history
+        report = os.path.join(self.folder, "report.json")
         return (f"<div><b>{html.escape(str(self.report.get('model')))}</b> on {html.escape(str(self.report.get('dataset')))}: "
                 + ", ".join(f"{html.escape(k.replace('_', ' '))} {v:.4g}" for k, v in shown) + "</div>"
-                + chart({n: list(history[n]) for n in history}, str(self.report.get("metric"))))
+                + (run(["charts", report]) if os.path.exists(report) else ""))
 
     @property
     def metrics(self) -> dict[str, float]:
