@@ -5,18 +5,20 @@
     run.metrics, run.history, run.predict(data)
 
 data is PyG's Data or HeteroData, a DGL graph, DataFrames, an edge_index beside x and y, or a folder. Options are those of
-starling train --help-all, with _ for -.
+starling train --help-all, with _ for -; help(starling.train) lists them.
 """
 
 from ._data import Dataset, dataset
 from ._errors import Error, Failed, Mistake
 from ._estimators import LinkPredictor, NodeClassifier
 from ._load import load
+from ._options import CompareOptions, PartitionOptions, PlanOptions, TrainOptions
 from ._run import Run, Server
 from ._train import Stream, compare, partition, plan, stream, train
 
-__all__ = ["Dataset", "Error", "Failed", "LinkPredictor", "Mistake", "NodeClassifier", "Run", "Server", "Stream", "compare",
-           "dataset", "load", "partition", "plan", "stream", "train"]
+__all__ = ["CompareOptions", "Dataset", "Error", "Failed", "LinkPredictor", "Mistake", "NodeClassifier",
+           "PartitionOptions", "PlanOptions", "Run", "Server", "Stream", "TrainOptions", "compare", "dataset", "load",
+           "partition", "plan", "stream", "train"]
 
 
 def __getattr__(name: str) -> str:

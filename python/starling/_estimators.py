@@ -10,13 +10,13 @@ import numpy as np
 
 from ._data import as_array
 from ._errors import mistake
+from ._help import lists
+from ._options import TrainOptions
 from ._run import Run
 from ._train import _OF_DATA, train
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from ._options import TrainOptions
 
 
 class _Estimator:
@@ -38,7 +38,6 @@ class _Estimator:
         return dict(self._options)
 
     def set_params(self, **options: Any) -> Any:
-        from ._options import TrainOptions
         wrong = [k for k in options if k not in TrainOptions.__annotations__ and k not in _OF_DATA]
         if wrong:
             raise mistake("set_params", f"{wrong[0]!r}", "options of starling.train")
@@ -55,6 +54,7 @@ class _Estimator:
         return self.run_
 
 
+@lists(TrainOptions)
 class NodeClassifier(_Estimator):
     """Learns a class, or several, or numbers, of every vertex. fit(data), then predict(data)."""
 
@@ -87,6 +87,7 @@ class NodeClassifier(_Estimator):
         return float((got[known] == want[known]).mean())
 
 
+@lists(TrainOptions)
 class LinkPredictor(_Estimator):
     """Learns which pairs of vertices have an edge. fit(data), then predict(pairs)."""
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ._data import Dataset, dataset
 from ._errors import Failed
 from ._folder import Temporary
+from ._help import lists
+from ._options import CompareOptions, PartitionOptions, PlanOptions, TrainOptions
 from ._process import Child, answer, arguments
 from ._run import Run, frame
 from ._show import Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from ._options import CompareOptions, PartitionOptions, PlanOptions, TrainOptions
 
 Epoch = dict[str, Any]
 _OF_DATA = ("train", "val", "test", "edge_weight", "edge_attr", "name", "vertices", "src", "dst", "id", "label", "features",
@@ -100,6 +100,7 @@ class Stream(Iterator[Epoch]):
             self.__exit__()
 
 
+@lists(TrainOptions)
 def stream(data: Any, x: Any = None, y: Any = None, *, out: str | os.PathLike[str] | None = None, verbose: bool = False,
            progress: bool | None = False, **options: Unpack[TrainOptions]) -> Stream:
     """Trains as train does, and yields epochs as they are done: for epoch in starling.stream(data). Its stop() ends
@@ -107,6 +108,7 @@ def stream(data: Any, x: Any = None, y: Any = None, *, out: str | os.PathLike[st
     return Stream(data, x, y, out, verbose, progress, **options)
 
 
+@lists(TrainOptions)
 def train(data: Any, x: Any = None, y: Any = None, *, on_epoch: Callable[[Epoch], object] | None = None,
           out: str | os.PathLike[str] | None = None, verbose: bool = False, progress: bool | None = None,
           **options: Unpack[TrainOptions]) -> Run:
@@ -126,6 +128,7 @@ def train(data: Any, x: Any = None, y: Any = None, *, on_epoch: Callable[[Epoch]
         return epochs.run
 
 
+@lists(CompareOptions)
 def compare(data: Any, x: Any = None, y: Any = None, **options: Unpack[CompareOptions]) -> Any:
     """Trains with each of strategies=, models=, modes=, samplers= or partitioners=, and returns a row for each: seconds,
     bytes, memory and accuracy."""
@@ -134,6 +137,7 @@ def compare(data: Any, x: Any = None, y: Any = None, **options: Unpack[CompareOp
     return frame([_flat(row) for row in answer(["compare", on.path, *arguments(given)])["rows"]])
 
 
+@lists(PlanOptions)
 def plan(data: Any, x: Any = None, y: Any = None, **options: Unpack[PlanOptions]) -> Any:
     """What an epoch would take with every strategy, without training: a row for each, the best first."""
     given: dict[str, Any] = dict(options)
@@ -141,6 +145,7 @@ def plan(data: Any, x: Any = None, y: Any = None, **options: Unpack[PlanOptions]
     return frame([_flat(row) for row in answer(["plan", on.path, *arguments(given)])["choices"]])
 
 
+@lists(PartitionOptions)
 def partition(data: Any, parts: int, out: str | os.PathLike[str] | None = None, method: str | Sequence[str] = "multilevel",
               **options: Unpack[PartitionOptions]) -> Any:
     """Cuts a graph into parts with one or several methods, and returns a row for each: edge cut, volume, balance. The
