@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,9 +49,10 @@ class Dataset:
                 return np.array(f.read().splitlines())
         return self.array("ids") if os.path.exists(path[:-3] + "npy") else None
 
-    def array(self, name: str) -> Array:
-        """An array of the folder, mapped: indptr, indices, features, labels, train, val, test …"""
-        return np.asarray(np.load(os.path.join(self.path, name + ".npy"), mmap_mode="r"))
+    def array(self, name: str, mode: Literal["r", "c"] = "r") -> Array:
+        """An array of the folder, mapped: indptr, indices, features, labels, train, val, test … With mode c it may be
+        written to, in memory alone."""
+        return np.asarray(np.load(os.path.join(self.path, name + ".npy"), mmap_mode=mode))
 
 
 def is_tensor(value: Any) -> bool:

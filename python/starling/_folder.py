@@ -93,13 +93,13 @@ def save(folder: str, name: str, array: Array) -> None:
 
 
 def _file_of(array: Array) -> str:
-    """The npy file whose contents array is, mapped; "": none. Tensors that share a mapped array's memory have one too."""
+    """The npy file whose contents array is, mapped, and not changed since; "": none. So have tensors over one."""
     if not array.flags.c_contiguous:
         return ""
     if isinstance(array, np.memmap) and array.filename and array.mode != "c":
         path, offset = os.path.abspath(os.fspath(array.filename)), array.offset
-    elif array.nbytes >= 1 << 20 and os.path.exists("/proc/self/maps"):
-        path, offset = _mapped(array.ctypes.data)
+    elif array.nbytes >= 1 << 20 and os.path.exists("/proc/self/smaps"):
+        path, offset = _mapped(array.ctypes.data, array.nbytes)
     else:
         return ""
     try:
@@ -110,15 +110,25 @@ def _file_of(array: Array) -> str:
     return path if same else ""
 
 
-def _mapped(address: int) -> tuple[str, int]:
-    """The file that memory is mapped from, and where in it; not one whose copy in memory may have changed."""
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as f:
+def _mapped(address: int, size: int) -> tuple[str, int]:
+    """The file that memory is mapped from, and where in it; none where a page was written to that the file does not get."""
+    found, at, inside, unknown = "", 0, False, False
+    with open("/proc/self/smaps", encoding="utf-8", errors="replace") as f:
         for line in f:
-            span, mode, offset, _, _, *path = line.rstrip("\n").split(None, 5)
-            start, end = (int(a, 16) for a in span.split("-"))
-            if start <= address < end and path and ("s" in mode or "w" not in mode):
-                return path[0], int(offset, 16) + address - start
-    return "", 0
+            name, *values = line.rstrip("\n").split(None, 5)
+            if not name.endswith(":"):  # of the next mapping: span, mode, offset, device, inode, path
+                start, end = (int(a, 16) for a in name.split("-"))
+                inside = start < address + size and address < end
+                if unknown or (inside and (len(values) < 5 or found not in ("", values[4]))):
+                    return "", 0
+                if inside and start <= address:
+                    found, at = values[4], int(values[1], 16) + address - start
+                unknown = inside and values[0].startswith("rw") and values[0][3] != "s"
+            elif inside and name in ("Anonymous:", "Swap:"):
+                if values[0] != "0":
+                    return "", 0
+                unknown = False
+    return found, at
 
 
 def in_order(source: Array, target: Array, vertices: int) -> tuple[Array | None, bool]:

@@ -16,7 +16,8 @@ def load(name: str | os.PathLike[str], as_: str | None = None, root: str | os.Pa
          **options: Any) -> Any:
     """A dataset by name, downloaded once, or a dataset's folder; starling get --help lists names. as_: None (the
     dataset), numpy (a dictionary of arrays), pyg (Data or HeteroData) or dgl. root is where downloads stay; options are
-    those of starling get, as symmetrize=True."""
+    those of starling get, as symmetrize=True. Features and what edges have are mapped from the folder, where they are
+    float32: what is written to them stays in memory."""
     path = os.fspath(name)
     if not os.path.isdir(path):
         caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -44,8 +45,8 @@ def _rows(data: Dataset, meta: dict[str, Any], count: int, suffix: str = "", fir
         x[row, data.array("features_indices" + suffix)] = data.array("features_values" + suffix)
         out["x"] = x
     elif kind:
-        x = data.array("features" + suffix)
-        out["x"] = np.array(x) if kind == "float32" else (x.astype(np.uint32) << 16).view(np.float32)
+        x = data.array("features" + suffix, "c")
+        out["x"] = x if kind == "float32" else (x.astype(np.uint32) << 16).view(np.float32)
     if meta.get("task"):
         y = np.array(data.array("labels" + suffix))
         out["y"] = y.astype(np.int64) if y.dtype == np.int32 else y.astype(np.float32)
@@ -64,7 +65,7 @@ def flat_arrays(data: Dataset) -> dict[str, Any]:
     out.update(_rows(data, meta, meta["nodes"]))
     for file, name in (("weights", "edge_weight"), ("edge_features", "edge_attr")):
         if os.path.exists(os.path.join(data.path, file + ".npy")):
-            out[name] = np.array(data.array(file))
+            out[name] = data.array(file, "c")
     return out
 
 

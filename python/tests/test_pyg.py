@@ -91,8 +91,20 @@ class PyG(unittest.TestCase):
             return os.path.islink(made.path + "/features.npy")
 
         self.assertTrue(linked("r"))
+        self.assertTrue(linked("c"))
         self.assertFalse(linked("c", _3=7.0))  # changed in memory alone
         self.assertFalse(linked(None))
+
+    def test_loaded_tensors_are_mapped(self):
+        folder = generated(self.room + "/g", "sbm", "--nodes", "2000", "--edges", "9000", "--features", "200", "--classes", "4")
+        data = starling.load(folder, as_="pyg")
+        made = starling.dataset(data)
+        self.assertTrue(os.path.samefile(made.path + "/features.npy", folder + "/features.npy"))
+        self.assertEqual(starling.train(made, epochs=2).report["loss"], starling.train(folder, epochs=2).report["loss"])
+        data.x[1, 2] = 7.0
+        changed = starling.dataset(data)
+        self.assertFalse(os.path.islink(changed.path + "/features.npy"))
+        self.assertEqual(changed.array("features")[1, 2], 7)
 
     def test_tensors_of_a_gpu(self):
         class OnGPU(torch.Tensor):  # none is here: what torch does with the tensors of one

@@ -1,5 +1,6 @@
 import json
 import os
+import pydoc
 import subprocess
 import tempfile
 import unittest
@@ -10,8 +11,30 @@ from graphs import blocks
 import starling
 from starling._process import binary
 
+# Flags that are not options of the package: it gives them itself, or they are for a terminal.
+OF_THE_COMMAND = {"json", "events", "quiet", "help-all", "dry-run", "seeds", "sweep", "verify", "from", "check", "vertices",
+                  "join", "rank", "measure-links", "out", "parts", "method"}
+
 
 class Train(unittest.TestCase):
+    def test_help_is_the_commands(self):
+        out = subprocess.run([binary(), "help", "--json"], check=True, stdout=subprocess.PIPE).stdout
+        flags = {c["name"]: {f["name"]: f for f in c["flags"]} for c in json.loads(out)["commands"] if "flags" in c}
+        for of, base, kind, functions in (
+            ("train", "train", starling.TrainOptions, (starling.train, starling.stream, starling.NodeClassifier)),
+            ("compare", "train", starling.CompareOptions, (starling.compare,)),
+            ("plan", "train", starling.PlanOptions, (starling.plan,)),
+            ("partition", "partition", starling.PartitionOptions, (starling.partition,)),
+        ):
+            known = {**flags[of], **flags[base]}
+            names = {n.replace("_", "-") for n in kind.__annotations__}
+            self.assertEqual((set(flags[of]) | set(flags[base])) - names - OF_THE_COMMAND, set(), of)
+            for function in functions:
+                shown = " ".join(pydoc.plain(pydoc.render_doc(function)).replace("|", " ").split())
+                for name in names:
+                    want = f"{name.replace('-', '_')}: {known[name]['help'].replace('|', ' ')}"
+                    self.assertIn(" ".join(want.split()), shown)
+
     def test_arrays(self):
         edges, x, y = blocks()
         run = starling.train(edges, x, y, model="sage", hidden=16, epochs=15)
@@ -73,6 +96,23 @@ class Train(unittest.TestCase):
             self.assertFalse(os.path.islink(half.path + "/features.npy"))
             loss = [starling.train(d, epochs=2).report["loss"] for d in (data, starling.dataset(edges, x, y))]
             self.assertEqual(*loss)
+
+    def test_loaded_arrays_are_mapped(self):
+        edges, _, y = blocks(3000)
+        x = np.random.RandomState(0).randn(3000, 100).astype(np.float32)
+        kept = starling.dataset(edges, x, y)
+        of = starling.load(kept.path, as_="numpy")
+
+        def again(x):
+            data = starling.dataset(of["edge_index"], x, of["y"])
+            self.assertTrue((data.array("features") == x).all())
+            return os.path.islink(data.path + "/features.npy")
+
+        self.assertTrue(again(of["x"]))
+        self.assertFalse(again(of["x"][:, :50]))
+        of["x"][2999, 99] += 1  # in memory alone
+        self.assertFalse(again(of["x"]))
+        self.assertTrue((kept.array("features") == x).all())
 
     def test_saved(self):
         edges, x, y = blocks()
