@@ -161,28 +161,6 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestNotebooks executes the notebooks of examples/, each in a kernel of its own.
-func TestNotebooks(t *testing.T) {
-	t.Parallel()
-	python := with(t, "", "python-tools")
-	books, err := filepath.Glob("../examples/*.ipynb")
-	if err != nil || len(books) < 4 {
-		t.Fatal("notebooks: ", err, books)
-	}
-	args := []string{"tests/run_notebook.py"}
-	for i, path := range append(args, books...) {
-		if path, err = filepath.Abs(path); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args[:i], path)
-	}
-	c := installed(t).command(t, python, args...)
-	c.Dir = t.TempDir()
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
 // with is a Python of build/ that a test needs, or one that a variable names; without it the test is skipped.
 func with(t *testing.T, variable, path string) string {
 	t.Helper()
@@ -215,6 +193,9 @@ func TestEstimators(t *testing.T) {
 
 // TestKernel interrupts and restarts the kernel of a notebook that trains: no process is left.
 func TestKernel(t *testing.T) { t.Parallel(); tests(t, with(t, "", "python-tools"), "test_kernel.py") }
+
+// TestShown: what terminals show while a run goes on, and when it fails.
+func TestShown(t *testing.T) { t.Parallel(); tests(t, with(t, "", "python-tools"), "test_shown.py") }
 
 // TestFrames trains on tables of pandas and polars.
 func TestFrames(t *testing.T) { t.Parallel(); tests(t, with(t, "", "python-tools"), "test_frames.py") }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"maps"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -16,6 +19,13 @@ func TestVersionShowsTheCommit(t *testing.T) {
 	}
 	if s := buildName("v1.2.3", "0123456789ab"); s != "v1.2.3 (commit 0123456789ab)" {
 		t.Error(s)
+	}
+	var about map[string]string
+	o := works(t, t.TempDir(), "version", "--json")
+	want := map[string]string{"version": builtCommit, "commit": builtCommit, "go": runtime.Version(),
+		"system": runtime.GOOS, "arch": runtime.GOARCH}
+	if err := json.Unmarshal([]byte(o.stdout), &about); err != nil || !maps.Equal(about, want) {
+		t.Errorf("version --json: %v, %v, want %v", err, about, want)
 	}
 	make := command(t, "../..", "make", "-n", "build")
 	if !strings.Contains(make.stdout, "-X starling/internal/version.commit=") {
