@@ -31,12 +31,12 @@ func Charts(result *report.Run) []byte {
 func ended(result *report.Run) *state {
 	r, at := NewRun(""), time.Time{}.Add(1)
 	r.Take(event.Started{Metric: result.Metric}, at)
-	measured := 0
+	measured, known := 0, min(len(result.Measured), len(result.TrainAccuracy), len(result.ValAccuracy),
+		len(result.TestAccuracies))
 	number := func(list []report.Number) float64 { return float64(list[measured]) }
 	for i, loss := range result.Loss {
 		e := event.Epoch{Epoch: i, Loss: float64(loss)}
-		if measured < len(result.Measured) && result.Measured[measured] == i && measured < min(len(result.TrainAccuracy),
-			len(result.ValAccuracy), len(result.TestAccuracies)) {
+		if measured < known && result.Measured[measured] == i {
 			e.Measured, e.Train, e.Val, e.Test = true, number(result.TrainAccuracy), number(result.ValAccuracy),
 				number(result.TestAccuracies)
 			measured++
