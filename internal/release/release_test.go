@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,6 +72,53 @@ func TestSameBytes(t *testing.T) {
 		}
 	}
 	looks(t, all[0])
+}
+
+// TestSameProgramFromTwoFolders builds the program here and from a copy elsewhere: the same bytes, so that neither the
+// folder nor git is in them. Packages that a cache has are not compiled again; scripts/test-release uses none.
+func TestSameProgramFromTwoFolders(t *testing.T) {
+	t.Parallel()
+	list, err := exec.Command("git", "-C", "../..", "ls-files", "-coz", "--exclude-standard").Output()
+	if err != nil {
+		t.Skip("no git here: ", err)
+	}
+	copied := filepath.Join(t.TempDir(), "a longer name")
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		to := filepath.Join(copied, name)
+		b, err := os.ReadFile(filepath.Join("../..", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(to), 0o777)
+		}
+		if err == nil {
+			err = os.WriteFile(to, b, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var programs [][]byte
+	for _, source := range []string{"../..", copied} {
+		path, err := release{source, "v1.2.3", "0123456789ab", ""}.build(targets[0], t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs = append(programs, b)
+	}
+	if !bytes.Equal(programs[0], programs[1]) {
+		t.Error("the program differs from one folder to the other")
+	}
+	for _, b := range programs {
+		if bytes.Contains(b, []byte(copied)) {
+			t.Error("the program has the folder in it")
+		}
+	}
 }
 
 // looks reads the packages with other programs.
