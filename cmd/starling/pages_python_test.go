@@ -23,7 +23,7 @@ func TestPagesPython(t *testing.T) {
 	if err := exec.Command(python, "-c", "").Run(); err != nil {
 		t.Skip("no Python, so the pages' is not looked at: ", err)
 	}
-	blocks, seen := regexp.MustCompile("(?s)```python\n(.*?)```"), map[string]bool{}
+	blocks, seen := regexp.MustCompile("(?s)```python(?: [^\n]*)?\n(.*?)```"), map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		page := strings.TrimPrefix(filepath.ToSlash(path), "../../")
 		if err == nil && d.IsDir() && (page == ".git" || page == "build" || page == "bin") {
