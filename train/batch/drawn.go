@@ -30,6 +30,24 @@ type drawnBatch struct {
 	early  bool            // before in-edges were kept that training draws from
 	needs  []uint32        // vertices whose rows it needs, each once
 	bytes  int64           // that it took as it was drawn
+	beside Beside          // what was drawn beside blocks; nil: nothing
+}
+
+// Beside is what some samplers draw of a batch beside blocks.
+type Beside interface {
+	// Drawn is about what it takes, with what is prepared of it.
+	Drawn() int64
+	// Thin leaves what says what a batch sends.
+	Thin()
+}
+
+// BesideSampler is a sampler of batches that are more than blocks.
+type BesideSampler interface {
+	Sampler
+	// Beside is what was drawn beside the last batch.
+	Beside() Beside
+	// Take is the same, which is the caller's from now on.
+	Take() Beside
 }
 
 // drawFirst draws at least some batches of a run, and as many as most that fit the memory, which is a function of the
@@ -38,18 +56,14 @@ func (p *Pipeline) drawFirst(seeds Seeds, least, most int, memory func(first *dr
 	keep func(list []*drawnBatch) error) (*drawnFirst, error) {
 	d, m := &drawnFirst{}, p.NewSampler(seeds)
 	d.mu.kept = map[[2]int]*drawnBatch{}
-	held, room := int64(0), int64(0)
+	fit := fitting{p: p}
 	if some > 0 {
 		p.Store.CountDraws()
 	}
 	for k := range most {
 		if k == some && k > 0 {
-			if err := keep(d.list); err != nil {
+			if err := d.counted(p, keep); err != nil {
 				return nil, err
-			}
-			vertices, _ := p.Store.KeptEdges()
-			for _, x := range d.list {
-				x.early = vertices > 0
 			}
 		}
 		x, err := drawOne(p, m, k/p.all, k%p.all)
@@ -57,9 +71,11 @@ func (p *Pipeline) drawFirst(seeds Seeds, least, most int, memory func(first *dr
 			return nil, err
 		}
 		if d.list = append(d.list, x); k == 0 {
-			room = memory(x)
+			if err := fit.begin(memory(x), x.bytes/2); err != nil {
+				return nil, err
+			}
 		}
-		if held += x.bytes / 2; held <= room { // nothing is prepared
+		if fit.add(x.bytes / 2) { // nothing is prepared
 			d.mu.kept[x.number] = x
 			continue
 		}
@@ -69,6 +85,62 @@ func (p *Pipeline) drawFirst(seeds Seeds, least, most int, memory func(first *dr
 		}
 	}
 	return d, nil
+}
+
+// counted ends the batches by which it is known which in-edges to keep.
+func (d *drawnFirst) counted(p *Pipeline, keep func(list []*drawnBatch) error) error {
+	if err := keep(d.list); err != nil {
+		return err
+	}
+	vertices, _ := p.Store.KeptEdges()
+	none, err := p.least(bit(vertices == 0)) // where batches are drawn together, all workers draw the same again
+	for _, x := range d.list {
+		x.early = none == 0
+	}
+	return err
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// least is a worker's number, or the least of all workers' where they draw batches together.
+func (p *Pipeline) least(n int) (int, error) {
+	if !p.DrawnTogether {
+		return n, nil
+	}
+	all, err := p.Setup.Share(float64(n))
+	for _, v := range all {
+		n = min(n, int(v[0]))
+	}
+	return n, err
+}
+
+// fitting says which batches there is memory for: the first. Workers that draw together have as many, by the bytes of
+// the first batch.
+type fitting struct {
+	p          *Pipeline
+	held, room int64
+	left       int
+}
+
+func (f *fitting) begin(room, first int64) (err error) {
+	f.room = room
+	f.left, err = f.p.least(int(room / max(1, first)))
+	return err
+}
+
+// add reports whether a batch fits that takes some bytes.
+func (f *fitting) add(bytes int64) bool {
+	f.held += bytes
+	f.left--
+	if f.p.DrawnTogether {
+		return f.left >= 0
+	}
+	return f.held <= f.room
 }
 
 // drawOne draws a batch, with memory of its own.
@@ -81,6 +153,10 @@ func drawOne(p *Pipeline, m Sampler, epoch, number int) (x *drawnBatch, err erro
 	if x.needs = x.batch.Vertices; x.batch.Temporal {
 		x.needs, _ = x.batch.Distinct(nil, nil)
 	}
+	if s, ok := m.(BesideSampler); ok {
+		x.beside = s.Take()
+		x.bytes += x.beside.Drawn()
+	}
 	return x, nil
 }
 
@@ -90,7 +166,9 @@ func (x *drawnBatch) thin() {
 	for _, block := range x.batch.Blocks {
 		b.Blocks = append(b.Blocks, sample.Block{Dst: block.Dst, Src: block.Src})
 	}
-	x.batch, x.known = b, store.Known{}
+	if x.batch, x.known = b, (store.Known{}); x.beside != nil {
+		x.beside.Thin()
+	}
 }
 
 // needs are the vertices whose rows the batches need.
@@ -168,17 +246,16 @@ func (d *drawnFirst) took(owners int) []store.Traffic {
 	return sum
 }
 
-// take moves a batch to b and known, if it was drawn.
-func (d *drawnFirst) take(b *sample.Batch, known *store.Known, epoch, number int) (any, ok bool) {
+// take moves a batch to b and known, if it was drawn; nil: it was not.
+func (d *drawnFirst) take(b *sample.Batch, known *store.Known, epoch, number int) *drawnBatch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x := d.mu.kept[[2]int{epoch, number}]
-	if x == nil {
-		return false, false
+	if x != nil {
+		delete(d.mu.kept, x.number)
+		*b, *known = x.batch, x.known
 	}
-	delete(d.mu.kept, x.number)
-	*b, *known = x.batch, x.known
-	return x.any, true
+	return x
 }
 
 // drawnSampler is the sampler of a batch that was drawn, as plans ask it.
@@ -197,4 +274,17 @@ func (d drawnSampler) Traffic(*sample.Batch) []store.Traffic {
 	t := d.Drawn()
 	d.s.AddFeatures(t, d.x.needs)
 	return t
+}
+
+func (d drawnSampler) Beside() Beside { return d.x.beside }
+func (d drawnSampler) Take() Beside   { return d.x.beside }
+
+// EachKept gives f what was drawn beside the blocks of each batch that training takes as it was drawn.
+func (p *Pipeline) EachKept(f func(x Beside)) {
+	if p.ahead == nil {
+		return
+	}
+	for _, x := range p.ahead.drawn.mu.kept {
+		f(x.beside)
+	}
 }

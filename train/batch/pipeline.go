@@ -39,6 +39,8 @@ type Pipeline struct {
 	Loops bool
 	// Measure goes over the whole graph, layer by layer.
 	Measure train.Strategy
+	// DrawnTogether: workers draw each batch together, so that a draw waits for theirs of the same batch.
+	DrawnTogether bool
 
 	rows   store.Packed  // as which they travel
 	visits *store.Visits // of the sampler pinsage; nil: of others

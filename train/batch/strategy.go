@@ -214,7 +214,7 @@ func (s *Strategy) source(ctx context.Context, f *train.Loop, h *Host) Source {
 	if s.method.Source != nil {
 		return s.method.Source(ctx, f, h)
 	}
-	sampler := s.p.shareSamplers(s.p.AtOnce())
+	sampler := s.p.shareSamplers(s.p.AtOnce(), f.State)
 	return s.p.Prefetch(f, f.State, h, s.p.AtOnce(), func() Drawer { return s.p.Drawer(ctx, sampler(), s.p.Pull) })
 }
 

@@ -55,10 +55,13 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 		rows += p.Store.RowBytes(x.needs)
 	}
 	frees := freed(rows / int64(max(1, len(a.drawn.list))))
-	a.choose(p.Store, o.bytes(p.Store), frees, most, a.drawn.needs())
-	a.drawn.keep(a.kept(p.AtOnce(), frees, most))
+	if err := a.choose(p, o.bytes(p.Store), frees, most, a.drawn.needs()); err != nil {
+		return err
+	}
+	kept, err := p.least(a.kept(p.AtOnce(), frees, most))
+	a.drawn.keep(kept)
 	p.ahead = a
-	return nil
+	return err
 }
 
 // drawAhead draws the first batches of a run. Those that there is memory for are trained on as they were drawn, unless
@@ -163,26 +166,29 @@ func FreedBatches(threads int) int {
 
 // choose has the cache take what batches under way do not, beside its own budget: memory is freed by batches without
 // rows, and a window takes some. Where its length is not given, it is the one that fetches fewest rows, as one vertex
-// in sampledVertices tells, in a cache as much smaller.
-func (a *window) choose(s *store.Store, budget, freed, drawn int64, lists [][]uint32) {
-	needed := s.Elsewhere(lists)
-	a.options.Bytes = max(0, budget+max(0, freed-int64(a.options.Window)*drawn))
-	if a.options.Window == 0 {
+// in sampledVertices tells, in a cache as much smaller. Workers that draw together have the shortest of theirs.
+func (a *window) choose(p *Pipeline, budget, freed, drawn int64, lists [][]uint32) (err error) {
+	needed, n := p.Store.Elsewhere(lists), a.options.Window
+	cache := func(window int) int64 { return max(0, budget+max(0, freed-int64(window)*drawn)) }
+	if n == 0 {
 		some, least := sampled(needed), math.Inf(1)
-		for _, n := range []int{leastWindow, 4, 16, mostWindow} {
-			if n > leastWindow && int64(n)*drawn > windowBytes+freed {
+		for _, window := range []int{leastWindow, 4, 16, mostWindow} {
+			if window > leastWindow && int64(window)*drawn > windowBytes+freed {
 				break
 			}
 			o := a.options
-			o.Window, o.Bytes = n, max(0, budget+max(0, freed-int64(n)*drawn))
-			small := o
-			small.Bytes /= sampledVertices
-			if bytes := s.Predict(small, some).Bytes(); bytes < least {
-				a.options, least = o, bytes
+			o.Window, o.Bytes = window, cache(window)/sampledVertices
+			if bytes := p.Store.Predict(o, some).Bytes(); bytes < least {
+				n, least = window, bytes
 			}
 		}
 	}
-	s.Predict(a.options, needed).Expect()
+	if a.options.Window, err = p.least(n); err != nil {
+		return err
+	}
+	a.options.Bytes = cache(a.options.Window)
+	p.Store.Predict(a.options, needed).Expect()
+	return nil
 }
 
 // sampledVertices is of how many vertices one tells what the others do.
@@ -278,39 +284,3 @@ func (p *Pipeline) newPuller() Puller {
 	}
 	return p.ahead.of.Puller()
 }
-
-// sharedSamplers are a few samplers that many drawers use in turn: of the batches of a window most wait.
-type sharedSamplers struct {
-	free  chan Sampler
-	drawn *drawnFirst
-}
-
-// shareSamplers makes n samplers, and returns what gives a drawer its sampler.
-func (p *Pipeline) shareSamplers(n int) func() Sampler {
-	if p.ahead == nil {
-		return p.Sampler
-	}
-	s := &sharedSamplers{make(chan Sampler, n), p.ahead.drawn}
-	for range n {
-		s.free <- p.Sampler()
-	}
-	return func() Sampler { return s }
-}
-
-func (s *sharedSamplers) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool,
-	error) {
-	if any, ok := s.drawn.take(b, known, epoch, number); ok {
-		return any, nil
-	}
-	select {
-	case m := <-s.free:
-		defer func() { s.free <- m }()
-		return m.Fill(ctx, b, known, epoch, number)
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-}
-
-// Drawn and Traffic are of a sampler by itself.
-func (s *sharedSamplers) Drawn() []store.Traffic                  { return nil }
-func (s *sharedSamplers) Traffic(_ *sample.Batch) []store.Traffic { return nil }

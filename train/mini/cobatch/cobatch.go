@@ -45,7 +45,7 @@ var Strategy = train.Describe(train.Descriptor{
 	Sends: "features of a server's batch once, rows of every layer inside servers, or between all workers",
 	UseWhen: "workers of a server draw the same vertices: large batches, many layers, several workers per " +
 		"server",
-	Check:   batch.Refusing(batch.NotAhead, batch.NotOnDisk, batch.Timeless, dgs.Check, cooperates),
+	Check:   batch.Refusing(batch.NotOnDisk, batch.Timeless, dgs.Check, cooperates),
 	Overlap: train.Overlap{Ahead: true},
 }, options{Together: "server", RootsOption: batch.RootsOption{Roots: "owner"}, Options: dgs.Off,
 	PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none")}, build)
@@ -209,6 +209,7 @@ func (c *cooperative) joinSampler() error {
 	}
 	// In a dry run nothing is told, and what a share takes is the same.
 	if c.tells = p.Options.Sampler == "neighbour" && c.options.EAS == "" && !p.Site.MemoryOnly; c.tells {
+		p.DrawnTogether = true
 		p.NewSampler = func(s batch.Seeds) batch.Sampler {
 			return &hops{Hops: p.Store.Hops(p.Site.Opt.Seed, p.Draws()), of: c, seeds: s, share: &share{}}
 		}
@@ -245,26 +246,29 @@ func (m *serverSampler) Fill(ctx context.Context, b *sample.Batch, known *store.
 // into has the next share written elsewhere, for blocks on a host.
 func (m *serverSampler) into(s *share, host *batch.Host) { m.share, m.host = s, host }
 
-func (m *serverSampler) drawn() *share { return m.share }
+func (m *serverSampler) Beside() batch.Beside { return m.share }
+func (m *serverSampler) Take() batch.Beside   { return takeShare(&m.share) }
 
 // shareSampler is a sampler of shares.
 type shareSampler interface {
 	batch.Sampler
 	into(s *share, host *batch.Host)
-	drawn() *share
 }
+
+// drawnShare is the share that a sampler drew last.
+func drawnShare(m batch.Sampler) *share { return m.(batch.BesideSampler).Beside().(*share) }
 
 // expect is what an epoch will send, from a few batches.
 func (c *cooperative) expect() (*batch.Plan, error) {
 	var sent, back [][][]float64 // by block, rank and batch
 	computed := func(m batch.Sampler, b *sample.Batch) []uint32 {
 		if c.pulled {
-			return b.Vertices[:m.(shareSampler).drawn().blocks[0].Blocks[0].Dst]
+			return b.Vertices[:drawnShare(m).blocks[0].Blocks[0].Dst]
 		}
 		return b.Vertices
 	}
 	expected, err := c.p.ExpectOf(func(m batch.Sampler, b *sample.Batch, _ *store.Known) []store.Traffic {
-		for i, x := range m.(shareSampler).drawn().blocks {
+		for i, x := range drawnShare(m).blocks {
 			if i == len(sent) {
 				sent = append(sent, make([][]float64, c.at.workers))
 				back = append(back, make([][]float64, c.at.workers))
@@ -275,13 +279,18 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 			}
 		}
 		t := m.Traffic(b)
-		c.p.Store.AddLabels(t, b.Vertices[:m.(shareSampler).drawn().Outputs()])
+		c.p.Store.AddLabels(t, b.Vertices[:drawnShare(m).Outputs()])
 		c.p.AddSteps(t, [][]uint32{b.Vertices})
 		return t
 	}, computed)
 	for q := range c.sent {
 		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), c.sent[q].Load())
 	}
+	c.p.EachKept(func(x batch.Beside) { // an epoch's plan has these
+		for q := c.at.first; q < c.at.last; q++ {
+			c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), -c.told(x.(*share), q))
+		}
+	})
 	for i := range sent {
 		c.forward, c.backward = append(c.forward, nil), append(c.backward, nil)
 		for q := range c.at.workers {
@@ -290,6 +299,16 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 		}
 	}
 	return expected, err
+}
+
+// told is what a worker was told when a share was drawn.
+func (c *cooperative) told(s *share, q int) (bytes int64) {
+	for i, x := range s.blocks {
+		if c.tells && q != c.at.me && !c.exchangesNone(i) {
+			bytes += toldHead + toldBytes*(x.haloPtr[q+1]-x.haloPtr[q])
+		}
+	}
+	return bytes
 }
 
 // plan adds the rows that a server's workers exchange.
@@ -325,10 +344,34 @@ func (c *cooperative) exchangesNone(block int) bool { return c.pulled && block =
 
 // source draws the worker's shares of its server's batches.
 func (c *cooperative) source(ctx context.Context, f *train.Loop, h *batch.Host) batch.Source {
+	shared := c.p.SharedSamplers(c.p.AtOnce(), f.State)
 	return c.p.Prefetch(f, f.State, h, c.p.AtOnce(), func() batch.Drawer {
-		m := c.p.Sampler().(shareSampler)
+		var m shareSampler
+		if shared != nil {
+			m = &sharedShare{SharedSamplers: shared}
+		} else {
+			m = c.p.Sampler().(shareSampler)
+		}
 		return &drawer{of: c.p.Drawer(ctx, m, c.pull), sampler: m, blocks: h.OfBlocks(false)}
 	})
+}
+
+// sharedShare draws shares by samplers that many drawers use in turn.
+type sharedShare struct {
+	*batch.SharedSamplers
+	share *share
+	host  *batch.Host
+}
+
+func (m *sharedShare) into(s *share, host *batch.Host) { m.share, m.host = s, host }
+
+func (m *sharedShare) Fill(ctx context.Context, b *sample.Batch, known *store.Known, epoch, number int) (bool, error) {
+	return m.FillBeside(ctx, b, known, epoch, number,
+		func(of batch.Sampler) { of.(shareSampler).into(m.share, m.host) },
+		func(x batch.Beside) {
+			*m.share = *x.(*share)
+			m.share.on(m.host)
+		})
 }
 
 // pull brings the rows of a share's vertices, and prepares its blocks.

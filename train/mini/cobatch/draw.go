@@ -34,7 +34,8 @@ type hops struct {
 }
 
 func (m *hops) into(s *share, host *batch.Host) { m.share, m.host = s, host }
-func (m *hops) drawn() *share                   { return m.share }
+func (m *hops) Beside() batch.Beside            { return m.share }
+func (m *hops) Take() batch.Beside              { return takeShare(&m.share) }
 
 // toldBytes is what a vertex takes in a message: its number, id and degree without loops.
 const (

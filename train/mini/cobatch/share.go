@@ -71,6 +71,38 @@ func (s *share) reset(blocks int, host *batch.Host) {
 	}
 }
 
+// takeShare is a share, for which there is another.
+func takeShare(s **share) *share {
+	taken := *s
+	*s = &share{}
+	return taken
+}
+
+// on moves blocks that were drawn to a host.
+func (s *share) on(host *batch.Host) {
+	for _, x := range s.blocks {
+		x.Host = host
+	}
+}
+
+// Drawn is about what blocks take: their vertices, and edges both ways and divided.
+func (s *share) Drawn() (n int64) {
+	for _, x := range s.blocks {
+		n += 24*int64(len(x.Vertices)) + 16*int64(x.Blocks[0].Dst) + 24*int64(len(x.Blocks[0].Indices))
+		n += 4 * int64(len(x.send))
+	}
+	return n
+}
+
+// Thin leaves the sizes of blocks, and how many rows they exchange.
+func (s *share) Thin() {
+	for _, x := range s.blocks {
+		y := x.Blocks[0]
+		*x = shareBlock{Batch: &batch.Batch{}, local: x.local, haloPtr: x.haloPtr, sendPtr: x.sendPtr}
+		x.Blocks = []sample.Block{{Dst: y.Dst, Src: y.Src}}
+	}
+}
+
 // Outputs are the own rows of the last layer.
 func (s *share) Outputs() int { return s.blocks[len(s.blocks)-1].Blocks[0].Dst }
 
