@@ -65,6 +65,7 @@ func launches(shares []*worker.Share) *train.Launches {
 		l := &s.Launches
 		sum.NoneUnderWay += l.NoneUnderWay
 		sum.NoneWaits += l.NoneWaits
+		sum.Window += l.Window
 		sum.Score += l.Score
 		sum.Most, sum.Allowed = max(sum.Most, l.Most), max(sum.Allowed, l.Allowed)
 	}

@@ -119,6 +119,7 @@ type Launches struct {
 	NoneUnderWay int64 `json:"none_under_way"` // and none waited for training
 	NoneWaits    int64 `json:"none_waits"`     // for training, with processors that have time
 	Score        int64 `json:"score"`          // at least the threshold
+	Window       int64 `json:"window"`         // is drawn before rows of its first batch are fetched
 	Most         int64 `json:"most"`           // batches at a time, the one that is trained on included
 	Allowed      int64 `json:"allowed"`        // by memory
 }

@@ -38,8 +38,7 @@ var Strategy = train.Describe(train.Descriptor{
 		Why:   "distdgl here samples ahead on all cores already, which the paper's baseline does not"},
 	Exact: "`--roots owner` and `random`", Sends: "`distdgl`'s, in more requests",
 	UseWhen: "sampling over a slow network leaves cores idle",
-	Check: batch.Refusing(batch.NotAhead, batch.NotOnDisk, batch.Timeless, embeddings.Check, dgs.Check,
-		hopsOrSubgraphs),
+	Check:   batch.Refusing(batch.NotOnDisk, batch.Timeless, embeddings.Check, dgs.Check, hopsOrSubgraphs),
 	Overlap: train.Overlap{Ahead: true},
 }, options{batch.RootsOption{Roots: "owner"}, dgs.Off, batch.AsTheyAre, batch.CachedBy("none"), 0.3, "512MiB"}, build)
 

@@ -36,6 +36,7 @@ type dag struct {
 	fetched int // rows whose fetch has begun
 	active  int // fetches that have
 	labels  *store.Puller
+	rows    *store.AheadPuller // nil: rows are fetched when their vertices are found
 	by      batch.Guidance
 
 	began  time.Time
@@ -48,6 +49,9 @@ func (s *dags) newDAG() *dag {
 	p := s.of
 	g := &dag{s: s, batch: batch.NewBatch(s.host), labels: p.Store.Puller()}
 	g.batch.Kept = g
+	if s.ahead != nil {
+		g.rows = s.ahead.Puller()
+	}
 	if m, ok := p.Sampler().(interface {
 		Subgraph() (*store.SubgraphSampler, func(epoch, number int) func(all []uint32) []bool)
 	}); ok {
@@ -68,6 +72,11 @@ func (g *dag) start(number int64) {
 	at := int(s.first + number)
 	g.epoch, g.ofBoth = at/p.Steps(), at%p.Steps()
 	switch {
+	case s.ahead != nil && s.ahead.Drawn(g.batch, g.epoch, g.ofBoth):
+		g.task("seeds", 0, func() {
+			g.fetchLabels(g.batch.Vertices[:g.batch.Outputs()])
+			g.arrived()
+		})
 	case g.subgraph != nil:
 		g.apart("seeds", g.drawSubgraph, g.cutSubgraph)
 	case p.AsksForSeeds() || p.Guided():
@@ -261,11 +270,29 @@ func (g *dag) arrived() {
 		return
 	}
 	end := func() { g.task("end", 0, g.finish) }
-	if g.sparse() {
+	switch {
+	case g.rows != nil:
+		g.task("prepare", 0, g.fetchAhead)
+	case g.sparse():
 		g.apart("rows", g.fetchSparse, end)
-		return
+	default:
+		end()
 	}
-	end()
+}
+
+// fetchAhead prepares the batch, whose rows come when they are known to be next.
+func (g *dag) fetchAhead() {
+	if g.failed.Load() == nil {
+		g.batch.Prepare()
+	}
+	g.apart("rows", func(ctx context.Context) error {
+		var failed error
+		if err := g.failed.Load(); err != nil {
+			failed = *err
+		}
+		g.batch.Epoch, g.batch.Number = g.epoch, g.ofBoth
+		return g.s.ahead.Pull(ctx, g.batch, g.rows, failed)
+	}, g.end)
 }
 
 // finish joins the rows and prepares the batch.
@@ -273,6 +300,11 @@ func (g *dag) finish() {
 	if g.failed.Load() == nil {
 		g.join()
 	}
+	g.end()
+}
+
+// end gives the batch to training.
+func (g *dag) end() {
 	g.batch.Err = nil
 	if err := g.failed.Load(); err != nil {
 		g.batch.Err = *err

@@ -23,8 +23,10 @@ type dags struct {
 	first     int64 // number of the first batch, over all epochs
 	total     int64
 	threshold float64
-	memory    int64 // that batches may fill
-	unlimited bool  // all are launched at once, for a dry run of a few
+	memory    int64            // that batches may fill
+	unlimited bool             // all are launched at once, for a dry run of a few
+	ahead     *batch.RowsAhead // nil: batches fetch rows when they are drawn
+	window    int64            // batches that are launched at a time whatever the score, since rows wait for them
 
 	changed chan struct{} // something happened after which another batch may be due
 	end     chan struct{}
@@ -57,6 +59,9 @@ func newDAGs(ctx context.Context, p *batch.Pipeline, host *batch.Host, f *train.
 		end: make(chan struct{})}
 	s.first = int64(f.State.Epoch*p.Steps() + f.State.Batch)
 	s.total = max(0, int64(f.Opt.Epochs*p.Steps())-s.first)
+	if s.ahead = p.RowsAhead(f, host); s.ahead != nil {
+		s.window = int64(s.ahead.Window + p.AtOnce())
+	}
 	s.finished = sync.NewCond(&s.mu)
 	s.mu.done = map[int64]*dag{}
 	s.wg.Go(s.launch)
@@ -97,6 +102,8 @@ func (s *dags) due(load *cpuLoad, last time.Time) reason {
 	switch {
 	case s.unlimited || launched == given:
 		return noneUnderWay
+	case launched < given+s.window:
+		return inWindow
 	case held >= allowed:
 		return notDue
 	case waiting == 0 && gap < pauseFor(training): // the last has hardly begun
@@ -117,13 +124,13 @@ func (s *dags) pause() time.Duration {
 }
 
 // allowed is how many batches memory has place for, beginning with the one that is trained on; until one was sampled,
-// one per thread and that one.
+// one per thread and that one. A window of batches whose rows have not come is beside that.
 // REQUIRES: mu held.
 func (s *dags) allowed() int64 {
 	if s.mu.largest == 0 {
-		return int64(s.of.Options.ThreadCount()) + 1
+		return int64(s.of.Options.ThreadCount()) + 1 + s.window
 	}
-	return max(2, s.memory/s.mu.largest)
+	return max(2, s.memory/s.mu.largest) + s.window
 }
 
 // take is a graph for another batch.
@@ -139,6 +146,8 @@ func (s *dags) take(why reason) *dag {
 		c.NoneWaits++
 	case byScore:
 		c.Score++
+	case inWindow:
+		c.Window++
 	}
 	c.Most = max(c.Most, s.mu.launched-s.mu.returned)
 	if n := len(s.mu.unused); n > 0 {
@@ -196,6 +205,9 @@ func (s *dags) report() {
 
 func (s *dags) Release(b *batch.Batch) {
 	g := b.Kept.(*dag)
+	if s.ahead != nil {
+		s.ahead.Return(b)
+	}
 	s.mu.Lock()
 	s.mu.training.add(wire.Since(s.clock, s.since))
 	s.mu.returned++

@@ -29,7 +29,7 @@ func (g *dag) fetch(few bool) {
 // fetchTo brings the rows before one that were not asked for.
 func (g *dag) fetchTo(end int) {
 	from := g.fetched
-	if from == end && g.active > 0 || g.sparse() || g.failed.Load() != nil {
+	if from == end && g.active > 0 || g.sparse() || g.rows != nil || g.failed.Load() != nil {
 		return
 	}
 	vertices := g.batch.Vertices[from:end:end]

@@ -22,6 +22,7 @@ const (
 	noneUnderWay        // none is, nor waits for training
 	noneWaits           // for training, and the processor has time
 	byScore
+	inWindow // is drawn before the rows of its first batch are fetched
 )
 
 // launchEvery is how often the score is looked at, at least.
