@@ -284,13 +284,10 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 		return t
 	}, computed)
 	for q := range c.sent {
-		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), c.sent[q].Load())
+		told := c.sent[q].Load()
+		c.p.EachKept(func(x batch.Beside) { told -= c.told(x.(*share), q) }) // an epoch's plan has these
+		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), told)
 	}
-	c.p.EachKept(func(x batch.Beside) { // an epoch's plan has these
-		for q := c.at.first; q < c.at.last; q++ {
-			c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), -c.told(x.(*share), q))
-		}
-	})
 	for i := range sent {
 		c.forward, c.backward = append(c.forward, nil), append(c.backward, nil)
 		for q := range c.at.workers {
@@ -304,7 +301,7 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 // told is what a worker was told when a share was drawn.
 func (c *cooperative) told(s *share, q int) (bytes int64) {
 	for i, x := range s.blocks {
-		if c.tells && q != c.at.me && !c.exchangesNone(i) {
+		if c.tells && q >= c.at.first && q < c.at.last && q != c.at.me && !c.exchangesNone(i) {
 			bytes += toldHead + toldBytes*(x.haloPtr[q+1]-x.haloPtr[q])
 		}
 	}

@@ -2,12 +2,14 @@ package cobatch
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
 
 	"starling/train"
 	"starling/train/traintest"
+	"starling/wire"
 )
 
 // fetched are the rows of features that all workers fetched.
@@ -16,6 +18,19 @@ func fetched(r *traintest.Trained) (rows int64) {
 		rows += w.Rows.Remote - w.Rows.Cached
 	}
 	return rows
+}
+
+// topology is what draws of all workers send, as planned and as counted.
+func topology(r *traintest.Trained, epochs int) (planned, counted float64) {
+	draws := func(c wire.Class) bool { return c.Kind == wire.Topology }
+	for _, w := range r.Results {
+		for c, bytes := range w.Plan.Total(0, epochs, len(w.Measured), epochs) {
+			if draws(c) {
+				planned += float64(bytes)
+			}
+		}
+	}
+	return planned, float64(r.Sum(draws))
 }
 
 // TestLookahead: with batches that are drawn ahead, and a cache of what the next need first, losses are the same to the
@@ -39,6 +54,9 @@ func TestLookahead(t *testing.T) {
 						fmt.Sprintf("cache_window=%d", window))
 					if a, b := ahead.Results[0].Loss, plain.Results[0].Loss; !slices.Equal(a, b) {
 						t.Errorf("losses %v, without looking ahead %v", a, b)
+					}
+					if a, b := topology(ahead, o.Epochs); math.Abs(a-b) > 0.1*b {
+						t.Errorf("%.0f bytes of draws were planned, %.0f sent", a, b)
 					}
 					if a, b := fetched(ahead), fetched(plain); a > b || j == 1 && 4*a > 3*b {
 						t.Errorf("%d rows fetched, without looking ahead %d", a, b)
