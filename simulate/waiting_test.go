@@ -21,7 +21,7 @@ func TestWaitingOfBatchesIsTheSpans(t *testing.T) {
 	for _, c := range []struct {
 		strategy string
 		learnt   int
-	}{{"distdgl", 0}, {"distdgl", 8}, {"salient", 0}, {"bytegnn", 0}, {"hopgnn", 0}, {"naive-hop", 0}, {"p3", 0},
+	}{{"distdgl", 0}, {"distdgl", 8}, {"salient", 0}, {"lookahead", 0}, {"bytegnn", 0}, {"hopgnn", 0}, {"naive-hop", 0}, {"p3", 0},
 		{"cobatch", 0}} {
 		t.Run(fmt.Sprint(c.strategy, c.learnt), func(t *testing.T) {
 			o := simulated(dir, c.strategy)

@@ -39,16 +39,17 @@ func TestLookaheadHoldsRowsOfFewBatches(t *testing.T) {
 	for _, held := range []int{1, 2, 5} {
 		for _, rows := range []int64{0, 1, 40, 600} {
 			onStores(t, parts, true, store.Options{}, func(s *store.Store, _ int) error {
-				return aheadOf(s, d, ids, lists, held, rows*s.RowBytes(ids[:1]))
+				return aheadOf(s, d, ids, lists, store.LookaheadOptions{Window: 5, Held: held,
+					Bytes: rows * s.RowBytes(ids[:1])})
 			})
 		}
 	}
 }
 
 // aheadOf pulls batches as a pipeline does: each by a goroutine, given back in order.
-func aheadOf(s *store.Store, d *graph.Dataset, ids []uint32, lists [][]uint32, held int, bytes int64) error {
-	const window = 5
-	l := s.NewLookahead(store.LookaheadOptions{Bytes: bytes, Window: window, Held: held, Total: int64(len(lists))})
+func aheadOf(s *store.Store, d *graph.Dataset, ids []uint32, lists [][]uint32, o store.LookaheadOptions) error {
+	o.Total = int64(len(lists))
+	l := s.NewLookahead(o)
 	var having, most atomic.Int64
 	var wg sync.WaitGroup
 	errs, rows := make([]error, len(lists)), make([]graph.Features, len(lists))
@@ -82,8 +83,40 @@ func aheadOf(s *store.Store, d *graph.Dataset, ids []uint32, lists [][]uint32, h
 		having.Add(-1)
 		l.Return(&rows[k])
 	}
-	if n := most.Load(); n > int64(held) {
-		return fmt.Errorf("%d batches had their rows at a time, %d may", n, held)
+	if n := most.Load(); n > int64(o.Held) {
+		return fmt.Errorf("%d batches had their rows at a time, %d may", n, o.Held)
 	}
 	return nil
+}
+
+// TestLookaheadGroups: batches that are asked for together have the dataset's rows, as those by themselves, in fewer
+// requests, and fetch no more rows where the cache is small.
+func TestLookaheadGroups(t *testing.T) {
+	d := traintest.Communities(t, 600, false)
+	parts := traintest.Cut(t, d, "random", 3)
+	ids, _ := numbering(parts)
+	lists := lookedAhead(24, 60, 600)
+	for _, rows := range []int64{0, 20, 600} {
+		fetched, requests := make([]int64, 4), make([]int64, 4)
+		var mu sync.Mutex
+		for i, group := range []int{1, 2, 4, 8} {
+			onStores(t, parts, true, store.Options{}, func(s *store.Store, _ int) error {
+				o := store.LookaheadOptions{Window: max(1, 8/group), Group: group, Held: group, Bytes: rows *
+					s.RowBytes(ids[:1])}
+				err := aheadOf(s, d, ids, lists, o)
+				mu.Lock()
+				defer mu.Unlock()
+				_, remote, cached := s.Rows()
+				fetched[i], requests[i] = fetched[i]+remote-cached, requests[i]+s.Requests()
+				return err
+			})
+		}
+		t.Logf("a cache of %d rows: %d rows in %d requests", rows, fetched, requests)
+		for i := 1; i < 4; i++ {
+			if requests[i] > requests[i-1] || rows < 600 && fetched[i] > fetched[i-1] || rows == 600 && fetched[i] !=
+				fetched[0] {
+				t.Errorf("a cache of %d rows: %d rows in %d requests", rows, fetched, requests)
+			}
+		}
+	}
 }
