@@ -22,6 +22,14 @@ func (p *Pipeline) RowsAhead(f *train.Loop, h *Host) *RowsAhead {
 	return &RowsAhead{p, p.ahead.begin(p.Store, h, p.steps, f.State, f.Opt.Epochs)}
 }
 
+// Begun is the same where the pipeline prefetches and has begun.
+func (p *Pipeline) Begun() *RowsAhead {
+	if p.ahead == nil {
+		return nil
+	}
+	return &RowsAhead{p, p.ahead.waiting()}
+}
+
 // Drawn moves a batch to b, if it was drawn before training.
 func (r *RowsAhead) Drawn(b *Batch, epoch, number int) bool {
 	x := r.p.ahead.drawn.take(&b.Batch, &b.Pulled.Known, epoch, number)

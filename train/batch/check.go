@@ -118,15 +118,6 @@ func checkEdges(o *train.Options, b *Options, _ train.Facts) error {
 	return graph.Apart("--cache-edges "+c.Edges, what, "only owners can draw by times, and along walks", "leave it out")
 }
 
-// NotAhead refuses to fetch rows ahead, for strategies that bring batches in a way of their own.
-func NotAhead(o *train.Options, _ *Options, _ train.Facts) error {
-	if c, _ := train.OptionOf[CacheOptions](o.Strategy); c.Cache != Belady {
-		return nil
-	}
-	return graph.Apart(Named(o), "--cache belady", "it does not bring one batch after the other",
-		"use --cache frequency")
-}
-
 // NotProbable refuses a cache by probabilities, for strategies whose workers' seed vertices are known batch by batch.
 func NotProbable(o *train.Options, _ *Options, _ train.Facts) error {
 	if c, _ := train.OptionOf[CacheOptions](o.Strategy); c.Cache != Probability {

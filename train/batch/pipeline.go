@@ -41,6 +41,8 @@ type Pipeline struct {
 	Measure train.Strategy
 	// DrawnTogether: workers draw each batch together, so that a draw waits for theirs of the same batch.
 	DrawnTogether bool
+	// Redrawn: training does not take batches as they were drawn before it.
+	Redrawn bool
 
 	rows   store.Packed  // as which they travel
 	visits *store.Visits // of the sampler pinsage; nil: of others

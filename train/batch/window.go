@@ -59,7 +59,9 @@ func (p *Pipeline) lookAhead(o *CacheOptions, seeds Seeds) error {
 		return err
 	}
 	kept, err := p.least(a.kept(p.AtOnce(), frees, most))
-	a.drawn.keep(kept)
+	if a.drawn.keep(kept); p.Redrawn {
+		a.drawn.list = nil
+	}
 	p.ahead = a
 	return err
 }
@@ -77,7 +79,7 @@ func (p *Pipeline) drawAhead(a *window, o *CacheOptions, seeds Seeds, freed func
 	}
 	from := p.Site.Opt.Resume
 	a.drawn, err = p.drawFirst(seeds, min(least, leastPredicted), most, func(first *drawnBatch) int64 {
-		if from != nil && (from.Epoch > 0 || from.Batch > 0) {
+		if p.Redrawn || from != nil && (from.Epoch > 0 || from.Batch > 0) {
 			return 0
 		}
 		return windowBytes + freed(p.Store.RowBytes(first.needs))

@@ -56,6 +56,7 @@ func TestPlansOfDraws(t *testing.T) {
 		{"look-ahead of cobatch", "cobatch", []string{"together=all", "cache=belady", "cache_budget=2KB"}, 0, false},
 		{"look-ahead inside servers", "cobatch", []string{"cache=belady", "cache_window=4"}, 0, false},
 		{"look-ahead of bytegnn", "bytegnn", []string{"cache=belady", "cache_budget=2KB"}, 0, false},
+		{"look-ahead of hopgnn", "hopgnn", []string{"merge=0", "cache=belady", "cache_budget=2KB"}, 0, false},
 		{"migration", "hopgnn", []string{"merge=0"}, 0, false},
 		{"merged", "hopgnn", []string{"merge=1"}, 0, false},
 		{"gathered per step", "hopgnn", []string{"merge=1", "pre_gather=false"}, 0, false},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"starling/coflow"
+	"starling/graph"
 	"starling/nn"
 	"starling/sample"
 	"starling/store"
@@ -50,7 +51,7 @@ var Strategy = train.Describe(train.Descriptor{
 			"models per step"},
 	Exact: "always", Sends: "the model and its gradients N-1 times per batch on N servers, and fewer remote rows",
 	UseWhen: "features are much larger than the model",
-	Check: batch.Refusing(batch.NotAhead, batch.NotProbable, batch.NotOnDisk, batch.Timeless, embeddings.Check,
+	Check: batch.Refusing(batch.NotProbable, batch.NotOnDisk, batch.Timeless, embeddings.Check,
 		dgs.Check, batch.WholeBatches),
 }, options{Options: dgs.Off, PullOptions: batch.AsTheyAre, CacheOptions: batch.CachedBy("none"), PreGather: true,
 	Merge: "auto", MergeOrder: "fewest"}, build)
@@ -70,6 +71,14 @@ func (o *options) Validate() error {
 	if o.Merge != "auto" && o.Merge != byTime && (err != nil || n < 0) {
 		return train.Mistake("hopgnn merges a number of time steps from 0, auto or time, not %q", o.Merge)
 	}
+	switch {
+	case o.Cache == batch.Belady && o.Merge == byTime:
+		return graph.Apart("--cache belady", "--merge time", "batches are drawn before it is known how many steps they "+
+			"have", "use --merge auto or a number")
+	case o.Cache == batch.Belady && !o.PreGather:
+		return graph.Apart("--cache belady", "--pre-gather=false", "rows are fetched once for all steps of a batch",
+			"leave out one of the two")
+	}
 	return cmp.Or(o.Options.Validate(), o.CacheOptions.Validate())
 }
 
@@ -83,6 +92,8 @@ type hop struct {
 	messages [2][]byte // of models: received, sent
 	training *batch.Steps
 	learns   batch.Objective
+	ahead    *batch.RowsAhead // nil: batches fetch rows when they are drawn
+	free     freeRows         // of steps, where rows come ahead
 }
 
 func build(s *train.Site, o options) (train.Strategy, error) {
@@ -93,6 +104,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 		return nil, err
 	}
 	h := &hop{p: p, opt: o}
+	p.Redrawn = true // by time steps
 	// Blocks that are computed here, and rows that are pulled, belong to the seed vertices of all models.
 	if err := p.Prepare(o.CacheOptions, h.share(0, allSteps)); err != nil {
 		return nil, err
@@ -158,10 +170,34 @@ func (h *hop) traffic(merged, epoch int, numbers []int, add func(batch []store.T
 
 // source draws batches from where the loop is.
 func (h *hop) source(ctx context.Context, f *train.Loop, host *batch.Host) batch.Source {
+	var shared chan *stepSampler
 	return h.p.Prefetch(f, f.State, host, h.p.AtOnce(), func() batch.Drawer {
-		share := h.share(h.merged, 0)
-		return &drawer{ctx: ctx, of: h, puller: h.p.Store.Puller(), share: share, sampler: h.p.NewSampler(share)}
+		r := &drawer{ctx: ctx, of: h}
+		if h.ahead = h.p.Begun(); h.ahead == nil {
+			r.puller, r.stepSampler = h.p.Store.Puller(), h.newSampler()
+			return r
+		}
+		if shared == nil { // most batches of a window wait
+			shared = make(chan *stepSampler, h.p.AtOnce())
+			for range cap(shared) {
+				shared <- h.newSampler()
+			}
+		}
+		r.later = h.ahead.Puller()
+		r.puller, r.shared = r.later, shared
+		return r
 	})
+}
+
+// stepSampler draws what a worker computes at a time step.
+type stepSampler struct {
+	share   *share
+	sampler batch.Sampler
+}
+
+func (h *hop) newSampler() *stepSampler {
+	share := h.share(h.merged, 0)
+	return &stepSampler{share, h.p.NewSampler(share)}
 }
 
 // train is the training of an epoch.
@@ -174,6 +210,7 @@ func (h *hop) train(m *batch.Steps) func(epoch int, lr float64) (float64, error)
 func (h *hop) epoch(epoch int, lr float64) (float64, error) {
 	m, f, sum := h.training, h.training.Loop, []float64{0, 0}
 	err := m.Each(epoch, f.Resumed(epoch, sum), func(b *batch.Batch) error {
+		defer h.giveBack(b)
 		if b.Empty {
 			return nil
 		}
@@ -326,17 +363,21 @@ func (h *hop) addModels(to wire.Bytes, it *itinerary, bytes int64) {
 
 // drawer draws the micrographs of a worker's time steps.
 type drawer struct {
-	ctx     context.Context
-	of      *hop
-	share   *share
-	sampler batch.Sampler
-	puller  batch.Puller
-	all     []uint32
-	at      map[uint32]uint32
-	rows    batch.Pulled
+	*stepSampler
+	ctx    context.Context
+	of     *hop
+	puller batch.Puller
+	all    []uint32
+	at     map[uint32]uint32
+	rows   batch.Pulled
+	later  *store.AheadPuller // the puller, where rows come ahead
+	shared chan *stepSampler  // which many drawers then use in turn
 }
 
 func (r *drawer) Draw(b *batch.Batch, epoch, number int) error {
+	if r.later != nil {
+		return r.drawAhead(b, epoch, number)
+	}
 	h := r.of
 	g, err := h.p.Guidance(r.ctx, epoch, number)
 	if err == nil {
@@ -399,6 +440,19 @@ func (r *drawer) sample(i *iteration, b *batch.Batch) error {
 
 // preGather pulls the rows that all steps need, each once.
 func (r *drawer) preGather(steps []*batch.Batch, id coflow.ID) error {
+	r.gather(steps)
+	r.rows.Begin(r.of.p.Site.Part.Book.Schema)
+	if err := r.rows.PullRows(r.ctx, r.puller, id, r.all, r.of.p.Site.Opt.RowNormalize); err != nil {
+		return err
+	}
+	for _, step := range steps {
+		r.take(step, &r.rows)
+	}
+	return r.labels(steps)
+}
+
+// gather lists the vertices of all steps, each once.
+func (r *drawer) gather(steps []*batch.Batch) {
 	r.all, r.at = r.all[:0], map[uint32]uint32{}
 	place := r.places()
 	for _, step := range steps {
@@ -409,17 +463,21 @@ func (r *drawer) preGather(steps []*batch.Batch, id coflow.ID) error {
 			}
 		}
 	}
+}
+
+// take copies a step's rows from those of all steps.
+func (r *drawer) take(step *batch.Batch, from *batch.Pulled) {
 	book := r.of.p.Site.Part.Book
-	r.rows.Begin(book.Schema)
-	if err := r.rows.PullRows(r.ctx, r.puller, id, r.all, r.of.p.Site.Opt.RowNormalize); err != nil {
-		return err
+	if step.Pulled.Begin(book.Schema); book.Schema != nil {
+		step.Pulled.TakeTypes(from, step.Vertices, r.at, book.TypeOf)
+		return
 	}
+	step.Pulled.Take(from.Rows(), step.Vertices, r.at)
+}
+
+// labels pulls the labels of all steps.
+func (r *drawer) labels(steps []*batch.Batch) error {
 	for _, step := range steps {
-		if step.Pulled.Begin(book.Schema); book.Schema != nil {
-			step.Pulled.TakeTypes(&r.rows, step.Vertices, r.at, book.TypeOf)
-		} else {
-			step.Pulled.Take(r.rows.Rows(), step.Vertices, r.at)
-		}
 		if step.Labels == nil {
 			continue
 		}
