@@ -9,8 +9,8 @@ import (
 )
 
 // TestWindowKeepsItsBudget: edges of the batches of a window, rows of those that have theirs or that are on their way,
-// the cache and in-edges take no more than the cache's budget and the rows that distdgl's batches under way have. A window
-// whose length is not given takes at most windowBytes beside that, one that is given at most its edges.
+// the cache and in-edges take no more than the cache's budget and the rows that distdgl's batches under way have. A
+// window whose length is not given takes at most windowBytes beside that, one that is given at most its edges.
 func TestWindowKeepsItsBudget(t *testing.T) {
 	parts := traintest.CutForServers(t, traintest.Communities(t, 400, false), "random", 3, 3)
 	for _, budget := range []string{"1B", "2KB", "1MB"} {
@@ -27,8 +27,8 @@ func TestWindowKeepsItsBudget(t *testing.T) {
 						p, err := Open(traintest.Site(parts[k], ends[k], o), Setting{Roots: "owner", PullDType: "none"})
 						if err == nil {
 							opened[k] = p
-							err = p.Prepare(CacheOptions{Cache: Belady, CacheBudget: budget, Window: window, Edges: edges},
-								p.Seeds)
+							err = p.Prepare(CacheOptions{Cache: Belady, CacheBudget: budget, Window: window,
+								Edges: edges}, p.Seeds)
 						}
 						if err != nil {
 							t.Error(err)

@@ -284,9 +284,9 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 		return t
 	}, computed)
 	for q := range c.sent {
-		told := c.sent[q].Load()
-		c.p.EachKept(func(x batch.Beside) { told -= c.told(x.(*share), q) }) // an epoch's plan has these
-		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), told)
+		bytes := c.sent[q].Load()
+		c.p.EachKept(func(x batch.Beside) { bytes -= c.announced(x.(*share), q) }) // an epoch's plan has these
+		c.p.Setup.Sent.Add(c.worker.Class(wire.Topology, -1, q), bytes)
 	}
 	for i := range sent {
 		c.forward, c.backward = append(c.forward, nil), append(c.backward, nil)
@@ -298,8 +298,8 @@ func (c *cooperative) expect() (*batch.Plan, error) {
 	return expected, err
 }
 
-// told is what a worker was told when a share was drawn.
-func (c *cooperative) told(s *share, q int) (bytes int64) {
+// announced is the vertices that a worker was sent when a share was drawn.
+func (c *cooperative) announced(s *share, q int) (bytes int64) {
 	for i, x := range s.blocks {
 		if c.tells && q >= c.at.first && q < c.at.last && q != c.at.me && !c.exchangesNone(i) {
 			bytes += toldHead + toldBytes*(x.haloPtr[q+1]-x.haloPtr[q])

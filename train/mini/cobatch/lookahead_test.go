@@ -67,8 +67,8 @@ func TestLookahead(t *testing.T) {
 	}
 }
 
-// TestLookaheadResumes: a run that goes on from inside an epoch ends as the one that saved its state, to the bit, though
-// its cache begins empty and nothing is drawn of it yet.
+// TestLookaheadResumes: a run that goes on from inside an epoch ends as the one that saved its state, to the bit,
+// though its cache begins empty and nothing is drawn of it yet.
 func TestLookaheadResumes(t *testing.T) {
 	parts := traintest.CutForServers(t, traintest.Communities(t, 120, false), "random", 4, 2)
 	o := traintest.Options("sage")

@@ -54,8 +54,8 @@ func (r *drawer) sampleInTurn(i *iteration, b *batch.Batch) error {
 	return r.sample(i, b)
 }
 
-// giveBack takes the memory of rows of a batch that was trained on, where others wait for theirs.
-func (h *hop) giveBack(b *batch.Batch) {
+// returnRows takes the memory of rows of a batch that was trained on, where others wait for theirs.
+func (h *hop) returnRows(b *batch.Batch) {
 	if h.ahead == nil {
 		return
 	}

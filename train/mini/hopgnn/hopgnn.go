@@ -73,8 +73,8 @@ func (o *options) Validate() error {
 	}
 	switch {
 	case o.Cache == batch.Belady && o.Merge == byTime:
-		return graph.Apart("--cache belady", "--merge time", "batches are drawn before it is known how many steps they "+
-			"have", "use --merge auto or a number")
+		return graph.Apart("--cache belady", "--merge time",
+			"batches are drawn before it is known how many steps they have", "use --merge auto or a number")
 	case o.Cache == batch.Belady && !o.PreGather:
 		return graph.Apart("--cache belady", "--pre-gather=false", "rows are fetched once for all steps of a batch",
 			"leave out one of the two")
@@ -210,7 +210,7 @@ func (h *hop) train(m *batch.Steps) func(epoch int, lr float64) (float64, error)
 func (h *hop) epoch(epoch int, lr float64) (float64, error) {
 	m, f, sum := h.training, h.training.Loop, []float64{0, 0}
 	err := m.Each(epoch, f.Resumed(epoch, sum), func(b *batch.Batch) error {
-		defer h.giveBack(b)
+		defer h.returnRows(b)
 		if b.Empty {
 			return nil
 		}

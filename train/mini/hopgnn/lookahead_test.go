@@ -36,7 +36,8 @@ func TestLookahead(t *testing.T) {
 				o.Epochs, o.Model.Layers, o.EvalEvery, o.Model.Norm = 3, 2, 0, "none"
 				parts := traintest.Cut(t, d, "random", 3)
 				ran := func(options ...string) *traintest.Trained {
-					return traintest.Batches(t, parts, o, m, true, "hopgnn", append(options, fmt.Sprintf("merge=%d", j))...)
+					options = append(options, fmt.Sprintf("merge=%d", j))
+					return traintest.Batches(t, parts, o, m, true, "hopgnn", options...)
 				}
 				ahead := ran("cache_budget="+budget, fmt.Sprintf("cache_window=%d", window), "cache=belady")
 				plain := ran()
