@@ -271,8 +271,8 @@ func (h *Host) Receive(now time.Duration, p *Packet) {
 	}
 	if p.Has(ECN) {
 		h.Count.Marks++
-		h.opt.Rate.Congested(now)
 	}
+	h.opt.Rate.Arrived(now, p.Has(ECN))
 	if p.Flags&^ECN == Done|Fetch {
 		h.reply = h.reply || p.Round == h.round-1
 		return

@@ -64,7 +64,7 @@ func (h *Host) pull(now time.Duration, emit func(p *Packet)) time.Duration {
 	}
 	switch {
 	case len(h.r.pulled) > 0: // some of the last ones did not come
-		h.opt.Rate.Congested(now)
+		h.opt.Rate.Arrived(now, true)
 		h.r.retries++
 		h.r.window = max(h.r.window/2, h.firstWindow())
 		clear(h.r.pulled)

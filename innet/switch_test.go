@@ -148,16 +148,34 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestRate: marks halve the rate, once per interval; time without them raises it.
+// TestRate: the rate begins at the most, falls in proportion to the share of marked packets, once per interval, and comes
+// back: half of the way per interval without marks. Marks that do not end leave it at two steps by that share.
 func TestRate(t *testing.T) {
-	r := Rate{Min: 100, Max: 1600, Step: 10, Interval: time.Second, Burst: 1}
-	for i, want := range []float64{200, 200, 100, 100} {
-		now := time.Duration(1+i) * 600 * time.Millisecond
-		if r.Congested(now); r.Current() != want {
-			t.Errorf("mark %d: rate %g, want %g", i, r.Current(), want)
+	r := Rate{Min: 1, Max: 1600, Step: 10, Interval: time.Second, Burst: 1}
+	interval := func(k, packets, marked int) {
+		for i := range packets {
+			r.Arrived(time.Duration(k)*time.Second+time.Duration(1+i)*time.Millisecond, i < marked)
 		}
 	}
-	sent, start := 0, 10*time.Second
+	if interval(0, 32, 32); r.Current() != 1600 {
+		t.Errorf("rate %g before the interval is over, want 1600", r.Current())
+	}
+	if interval(1, 1, 0); r.Current() != 1600*(1-1./32)+10 {
+		t.Errorf("rate %g after one of marks, want %g", r.Current(), 1600*(1-1./32)+10)
+	}
+	if interval(2, 1, 0); r.Current() != 1590 {
+		t.Errorf("rate %g after one without, want 1590: half of the way back and a step", r.Current())
+	}
+	for _, marked := range []int{8, 4, 2} { // of 8
+		for k := range 300 {
+			interval(3+300*(8-marked)+k, 8, marked)
+		}
+		want := min(2*10/(float64(marked)/8), 1600)
+		if now := r.Current(); now < 0.9*want || now > 1.1*want {
+			t.Errorf("rate %g where %d of 8 packets are marked for long, want about %g", now, marked, want)
+		}
+	}
+	sent, start := 0, 3000*time.Second
 	for now := start; now < start+5*time.Second; {
 		ok, next := r.Allow(now, 1)
 		if ok {
@@ -166,8 +184,25 @@ func TestRate(t *testing.T) {
 		}
 		now = next
 	}
-	if sent < 5*150 || sent > 5*250 {
+	if sent < 5*1500 || sent > 5*1601 {
 		t.Errorf("%d bytes in 5 s at %g", sent, r.Current())
+	}
+}
+
+// TestRateFollowsTheRoundTrip: a mark per interval of twice the length lowers the rate half as often.
+func TestRateFollowsTheRoundTrip(t *testing.T) {
+	lowered := func(roundTrip time.Duration) (n int) {
+		r := Rate{Max: 1600, Interval: time.Hour, Burst: 1}
+		r.Follow(roundTrip)
+		for now, last := time.Duration(0), 1600.; now < 800*us; now += us {
+			if r.Arrived(now, true); r.Current() < last {
+				n, last = n+1, r.Current()
+			}
+		}
+		return n
+	}
+	if short, long := lowered(10*us), lowered(20*us); short != 79 || long != 39 {
+		t.Errorf("lowered %d and %d times, want 79 and 39", short, long)
 	}
 }
 

@@ -87,5 +87,6 @@ func (h *Host) echoed(now time.Duration) {
 	if h.r.echoed && !h.r.echoBack {
 		h.r.echoBack = true
 		h.timers.echo.measure(now - h.r.echoAt)
+		h.opt.Rate.Follow(h.timers.echo.mean)
 	}
 }
