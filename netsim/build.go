@@ -26,6 +26,8 @@ type port struct {
 	called    bool   // eventFree is scheduled
 	inFlight  list   // transmitted, and not arrived yet
 
+	groups []groupWaiting // that wait, where Packets counts them
+
 	nic  *nic // of a host: connections that have something to send
 	stat portStat
 }

@@ -53,6 +53,7 @@ type conn struct {
 	to     int32
 	port   int32 // of the sending host
 	class  uint8
+	group  uint32 // of the transfer
 	hash   uint64
 
 	ready bool // in the ring of the port

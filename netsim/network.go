@@ -52,6 +52,8 @@ type Transfer struct {
 	End Time
 	// Done, if set, is called then.
 	Done func()
+	// Group is a number of transfers that belong together, for QueuedGroups.
+	Group uint32
 	// Traced makes Through known when it has begun.
 	Traced bool
 	// Through are the switches that it passes, each once, by number from 0: all that its packets
@@ -82,8 +84,13 @@ func Begin(n Network, t *Transfer) {
 			}
 		}, true
 	})
-	if f, ok := c.(*fluid); ok && t.Traced {
-		t.Through = f.through()
+	switch c := c.(type) {
+	case *fluid:
+		if t.Traced {
+			t.Through = c.through()
+		}
+	case *conn:
+		c.group = t.Group
 	}
 	c.Wake()
 }

@@ -34,6 +34,7 @@ type Packets struct {
 	marked   bool // the packet that has arrived last
 	record   bool
 	spray    bool
+	groups   *queuedCount
 	shared   int64 // bytes that the ports of a switch share; 0: they do not
 }
 
@@ -62,6 +63,9 @@ func (n *Packets) Record() { n.record = true }
 func (n *Packets) Step() bool {
 	if len(n.heap) == 0 {
 		return false
+	}
+	if n.groups != nil {
+		n.sample(n.heap[0].at)
 	}
 	for at := n.heap[0].at; len(n.heap) > 0 && n.heap[0].at == at; {
 		n.handle(n.take())
@@ -164,6 +168,9 @@ func (n *Packets) enqueue(out, i int32) {
 	}
 	o.stat.queueChanged(n.now, o.queued)
 	n.push(&o.queues[p.class], i)
+	if n.groups != nil {
+		o.waits(n.conns[p.conn].group)
+	}
 	o.waiting |= 1 << p.class
 	o.queued += bytes
 	at.buffered += bytes
@@ -202,6 +209,9 @@ func (n *Packets) free(out int32) {
 		o.waiting &^= 1 << class
 	}
 	o.stat.queueChanged(n.now, o.queued)
+	if n.groups != nil {
+		o.leaves(n.conns[n.packets[i].conn].group)
+	}
 	bytes := int64(n.packets[i].bytes)
 	o.queued -= bytes
 	n.nodes[o.from].buffered -= bytes

@@ -176,6 +176,10 @@ func (r LLMRow) String() string {
 		report.Seconds(r.Seconds), event.Count(int64(r.Tokens)), over, 100*r.Computing)
 	if c := r.Core; c != nil {
 		line += fmt.Sprintf("  %.1f coflows at a spine, at most %d", c.Mean, c.Most)
+		if q := c.Queued; q != nil {
+			line += fmt.Sprintf("; two or more in %.1f%% of its ports' queues, and %.1f%% of a leaf's", 100*q.Core.Shared,
+				100*q.Leaf.Shared)
+		}
 	}
 	return line + "\n"
 }

@@ -83,7 +83,8 @@ ByteScheduler. Lists make one row for each combination.`,
 		"which is the paper's), replicas of a stage, or the stages of a pipeline")
 	f.StringVar(&o.Topology, "topology", "", "another network, with one host per tensor-parallel group; text or file")
 	f.StringVar(&o.Level, "level", o.Level, "flow or packet")
-	f.BoolVar(&o.CountCore, "count-coflows", false, "count the coflows that meet at a spine, of leaf-spine at flow level")
+	f.BoolVar(&o.CountCore, "count-coflows", false, "count the coflows that meet at a spine of a leaf-spine: at packet level those with packets in its "+
+		"queues, every 10 us")
 	f.IntVar(&o.Parallel, "parallel", o.Parallel, "simulations at a time")
 	f.BoolVar(&quiet, "quiet", false, "say nothing until the end")
 	jsonFlag(c, &json)

@@ -49,10 +49,39 @@ func (c *core) end(g *group, through []int32, now netsim.Time) {
 }
 
 // CoreCoflows is how many coflows meet at a core switch: on average over time and switches, and at
-// most.
+// most. At packet level they are those with packets in its queues.
 type CoreCoflows struct {
-	Mean float64 `json:"mean"`
-	Most int     `json:"most"`
+	Mean   float64              `json:"mean"`
+	Most   int                  `json:"most"`
+	Queued *netsim.QueuedGroups `json:"queued,omitempty"` // at packet level
+}
+
+// countEvery is the interval of figure 5.3.
+const countEvery = 10 * netsim.Microsecond
+
+// countCoflows begins to count.
+func (r *run) countCoflows() {
+	if !r.CountCore {
+		return
+	}
+	if n, ok := r.net.(*netsim.Packets); ok {
+		r.queued = n
+		n.CountGroups(countEvery)
+		return
+	}
+	r.core = newCore(&r.Topology)
+}
+
+// coreCoflows returns what was counted.
+func (r *run) coreCoflows() *CoreCoflows {
+	switch {
+	case r.queued != nil:
+		q := r.queued.QueuedGroups()
+		return &CoreCoflows{q.Core.Mean, q.Core.Most, q}
+	case r.core != nil:
+		return r.core.result(r.net.Now())
+	}
+	return nil
 }
 
 // result returns the result of a simulation until now.

@@ -349,6 +349,30 @@ func TestCoreCoflows(t *testing.T) {
 	}
 }
 
+// TestQueuedCoflows: two coflows that one host receives at once wait at the same port, at packet level.
+func TestQueuedCoflows(t *testing.T) {
+	top, err := netsim.ParseTopology("leaf-spine leaves=3 spines=1 hosts=1 rate=10Gbps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := netsim.New(top, "packet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, "gpt3-13b", 16, "fifo")
+	o.CountCore = true
+	r := &run{Options: &o, net: n, hosts: make([]host, n.Hosts())}
+	r.countCoflows()
+	r.start(traits{kind: gather}, []flow{{from: 0, to: 2, bytes: 1 << 20}}, func() {})
+	r.start(traits{kind: scatter}, []flow{{from: 1, to: 2, bytes: 1 << 20}}, func() {})
+	for n.Step() {
+	}
+	c := r.coreCoflows()
+	if c.Most != 2 || c.Queued.Core.Shared < 0.1 || c.Queued.Leaf.Shared != 0 {
+		t.Errorf("%+v, %+v", c, c.Queued)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"GPUs":       func(o *Options) { o.GPUs = 100 },
@@ -357,7 +381,7 @@ func TestMistakes(t *testing.T) {
 		"iterations": func(o *Options) { o.Iterations = 1 },
 		"hosts":      func(o *Options) { o.Topology = netsim.DefaultTopology() },
 		"rate":       func(o *Options) { o.FLOPS = 0 },
-		"core":       func(o *Options) { o.CountCore, o.Level = true, "packet" },
+		"core":       func(o *Options) { o.CountCore, o.Topology = true, netsim.DefaultTopology() },
 	} {
 		o := options(t, "mixtral-8x22b", 512, "fifo")
 		change(&o)

@@ -23,7 +23,8 @@ type Options struct {
 	Skew       float64 // deviation of the logarithm of experts' popularity
 	Seed       uint64
 	Placement  string // which workers share a server: one of Placements
-	// CountCore counts the coflows that meet at core switches, at flow level, on leaf-spine.
+	// CountCore counts the coflows that meet at switches, on leaf-spine: at flow level those with a transfer under way
+	// through a spine, at packet level those with packets in queues, every 10 us.
 	CountCore bool
 }
 
@@ -79,7 +80,9 @@ type run struct {
 	gathered  map[parameters]bool
 	waiting   map[parameters][]*worker
 	hosts     []host
-	core      *core // nil: not counted
+	core      *core           // nil: not counted
+	queued    *netsim.Packets // whose queues are counted, or nil
+	coflows   uint32          // of which they are
 	// Seconds of a layer's forward pass for one microbatch.
 	attention, feedForward float64
 	bytes                  [kinds]int64
@@ -113,9 +116,7 @@ func Simulate(o Options) (*Result, error) {
 		hosts: make([]host, n.Hosts()), ends: make([]netsim.Time, o.Iterations)}
 	r.places = o.places(r.replicas)
 	r.rates()
-	if o.CountCore {
-		r.core = newCore(&o.Topology)
-	}
+	r.countCoflows()
 	if o.EP > 1 {
 		r.tokens = drawTokens(&o.Model, o.Skew, o.Seed)
 	}
@@ -144,9 +145,8 @@ func (o *Options) validate() error {
 	case o.FLOPS <= 0 || o.Inside <= 0 || o.Piece <= 0:
 		return fmt.Errorf("found rates of %g FLOPS, %g B/s inside a server, pieces of %d bytes; want all above 0",
 			o.FLOPS, o.Inside, o.Piece)
-	case o.CountCore && (o.Level != "flow" || o.Topology.Kind != "leaf-spine"):
-		return fmt.Errorf("coflows at core switches: found a %s at %s level, want leaf-spine at flow level",
-			o.Topology.Kind, o.Level)
+	case o.CountCore && o.Topology.Kind != "leaf-spine":
+		return fmt.Errorf("coflows at core switches: found a %s, want leaf-spine", o.Topology.Kind)
 	}
 	return nil
 }
@@ -204,9 +204,7 @@ func (r *run) result() (*Result, error) {
 			out.Coflows += r.count[k]
 		}
 	}
-	if r.core != nil {
-		out.Core = r.core.result(r.net.Now())
-	}
+	out.Core = r.coreCoflows()
 	return out, nil
 }
 

@@ -5,9 +5,10 @@ import "starling/netsim"
 // group is a coflow under way.
 type group struct {
 	traits
-	began netsim.Time
-	left  int // flows
-	done  func()
+	number uint32 // of those whose queues are counted, from 1
+	began  netsim.Time
+	left   int // flows
+	done   func()
 }
 
 // flow is bytes from a GPU to another; done may be nil.
@@ -66,6 +67,13 @@ func (r *run) transmit(g *group, f *flow, bytes int64, done func()) {
 		urgency = r.Policy.urgency(r, g.traits)
 	}
 	t := &netsim.Transfer{From: f.from, To: f.to, Bytes: bytes, DSCP: urgency, Start: r.net.Now(), Done: done}
+	if r.queued != nil {
+		if g.number == 0 {
+			r.coflows++
+			g.number = r.coflows
+		}
+		t.Group = g.number
+	}
 	if r.core != nil {
 		t.Traced, t.Done = true, func() {
 			r.core.end(g, t.Through, r.net.Now())
