@@ -25,6 +25,13 @@ type Pipelined interface {
 	Passes() (passes int64, busiest time.Duration)
 }
 
+// Timed is a client of simulated switches, which know how long an exchange of a row per packet takes: with blocks first
+// to last-1 of a plan, and with the strawman of a number of aggregators and without a limit. All are 0 where that is
+// not asked for.
+type Timed interface {
+	Times(p *Plan, first, last int, g *Graph, limit int) (blocks, strawman, unlimited time.Duration, err error)
+}
+
 // Fabric is an endpoint's network, where that has switches which add: a simulated one. Without
 // it hosts reach a switch through sockets.
 type Fabric interface {

@@ -2,18 +2,18 @@ package innet
 
 import "time"
 
-// Rate is the rate at which a host sends, in bytes per second of virtual or real time. It begins at the most. At the end
-// of each interval, which is the measured round trip, it follows the share of the packets of that interval that came
-// marked or did not come:
+// Rate is the rate at which a host sends, in bytes per second of virtual or real time. It begins at the most. At the
+// end of each interval, which is the measured round trip, it follows the share of the packets of that interval that
+// came marked or did not come:
 //
 //	alpha ← alpha + (share − alpha)/16
 //	rate  ← rate·(1 − alpha/2) where any was, else half of the way back to the rate before the cut
 //	rate  ← rate + step
 //
-// The first two are DCTCP's (Alizadeh et al., SIGCOMM 2010), the way back is DCQCN's (Zhu et al., SIGCOMM 2015), to which
-// the paper compares its own (§3.4): halved on every mark, else raised by a step. But marks that other traffic causes do
-// not go away when a host slows down, so that halving goes on down to the least rate. The share leaves it at about
-// 2·step/alpha.
+// The first two are DCTCP's (Alizadeh et al., SIGCOMM 2010), the way back is DCQCN's (Zhu et al., SIGCOMM 2015), to
+// which the paper compares its own (§3.4): halved on every mark, else raised by a step. But marks that other traffic
+// causes do not go away when a host slows down, so that halving goes on down to the least rate. The share leaves it at
+// about 2·step/alpha.
 type Rate struct {
 	Min, Max, Step float64
 	// Interval is the time between two changes until a round trip has been measured.

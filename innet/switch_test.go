@@ -148,8 +148,8 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestRate: the rate begins at the most, falls in proportion to the share of marked packets, once per interval, and comes
-// back: half of the way per interval without marks. Marks that do not end leave it at two steps by that share.
+// TestRate: the rate begins at the most, falls in proportion to the share of marked packets, once per interval, and
+// comes back: half of the way per interval without marks. Marks that do not end leave it at two steps by that share.
 func TestRate(t *testing.T) {
 	r := Rate{Min: 1, Max: 1600, Step: 10, Interval: time.Second, Burst: 1}
 	interval := func(k, packets, marked int) {

@@ -20,6 +20,8 @@ type SwitchOptions struct {
 	Passes float64
 	// Steady hosts send at the rate of their link, whatever is marked.
 	Steady bool
+	// Strawman times exchanges with and without blocks beside (innet.Timed).
+	Strawman bool
 }
 
 // DefaultPasses is the passes per second of a switch with four pipelines of 1.25 GHz.

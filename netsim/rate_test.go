@@ -12,33 +12,20 @@ func exchanged(t *testing.T, plan *innet.Plan, load float64, seed uint64, steady
 	t.Helper()
 	n := network(t, "packet", "star hosts=8 rate=100Gbps delay=2us ecn=200KB buffer=400000B queues=1").(*Packets)
 	c := &cluster{net: n, opt: Options{Switch: &SwitchOptions{Passes: DefaultPasses, Steady: steady}}}
-	a := &adding{c: c, net: n, units: 4}
-	for r := range plan.Hosts {
-		c.hosts = append(c.hosts, r)
-		a.hosts = append(a.hosts, &switchHost{a: a, rank: r, host: innet.NewHost(plan, r, a.units, 1, a.hostOptions())})
-	}
-	a.memory = 1 << 30
+	a := newAdding(c, n, plan, 4, 1<<30)
 	if err := a.build(plan); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := (Background{Load: load, Seed: seed, DSCP: rowDSCP}).Start(n); err != nil {
 		t.Fatal(err)
 	}
-	const warm, exchanges, width = 300 * Microsecond, 12, 128
+	const warm, exchanges = 300 * Microsecond, 12
 	Run(n, warm)
-	began, row := n.Now(), make([]float64, width)
+	var took Time
 	for range exchanges {
-		c.over = nil
-		for _, h := range a.hosts {
-			h.x = &innet.Exchange{Hi: len(plan.Blocks), Width: width, Most: 1,
-				Row: func(_ uint32, lo, hi int) []float64 { return row[lo:hi] }, Add: func(uint32, int, []float64) {}}
-			h.over = make(chan struct{})
-			h.begin()
-		}
-		for len(c.over) < len(a.hosts) && n.Step() {
-		}
+		took += a.exchange(0, len(plan.Blocks))
 	}
-	return (n.Now() - began).Seconds() / exchanges
+	return took.Seconds() / exchanges
 }
 
 // TestCongestionControlDoesNoHarm: hosts that follow the share of marked packets are as fast as those that do not, with

@@ -47,7 +47,9 @@ type Options struct {
 	// do not slow down when packets are marked.
 	Passes float64
 	Steady bool
-	Charts int // ports whose queue and utilisation over time are kept
+	// Strawman times an exchange of the switch, and without its blocks.
+	Strawman bool
+	Charts   int // ports whose queue and utilisation over time are kept
 	// Events is a folder that gets a file of events per strategy; "": none. Command is the one that repeats the run.
 	Events, Command string
 	Simulated       func(Row)
@@ -237,7 +239,8 @@ func (o *Options) scenario(s *spec.Spec, servers []int) (netsim.Scenario, error)
 	opt.Timeout, opt.ServerOf, opt.Order = forever, servers, coflow.OrderNamed(s.Cluster.SendOrder)
 	out := netsim.Scenario{Topology: top, Level: o.Level, Workers: s.Cluster.Workers, Charted: o.Charts, Links: true,
 		Background: netsim.Background{Load: o.Background, Seed: o.BackgroundSeed}, Options: netsim.Options{Options: opt,
-			Switch: &netsim.SwitchOptions{Passes: o.Passes, Steady: o.Steady}}}
+			Switch: &netsim.SwitchOptions{Passes: o.Passes, Steady: o.Steady,
+				Strawman: o.Strawman}}}
 	switch hosts := top.HostCount(); {
 	case hosts >= s.Cluster.Workers:
 	case servers != nil && hosts == s.Cluster.Servers:

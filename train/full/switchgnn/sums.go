@@ -89,7 +89,7 @@ func (s *strategy) prepare(o options) error {
 	s.degrees = plan.Degrees.Slice(0, plan.Src)
 	s.forward, s.backward = b.side(s.w, b.forward), b.side(s.w, b.backward)
 	s.note(b, room.Aggregators())
-	return nil
+	return s.times(b, room.Aggregators())
 }
 
 // units is how many units packets and aggregators have: as many as allowed, but no more than the widest row needs.
@@ -138,6 +138,20 @@ func (s *strategy) note(b *boundary, limit int) {
 		event.Counted(b.forward[1]-b.forward[0], "block"), event.Counted(b.backward[1]-b.backward[0], "block"),
 		event.Counted(rows, "row"), event.Counted(sums, "sum"), event.Counted(w.Rows, "row"),
 		event.Counted(w.Sums, "sum"), event.Counted(w.Raw, "single row"))
+}
+
+// times tells what exchanges take in a simulated network, where that is asked for.
+func (s *strategy) times(b *boundary, limit int) error {
+	t, ok := s.client.(innet.Timed)
+	if !ok || s.w.End.Rank() != 0 {
+		return nil
+	}
+	blocks, strawman, unlimited, err := t.Times(b.plan, b.forward[0], b.forward[1], b.graph, limit)
+	if blocks > 0 {
+		s.w.Note("an exchange of rows of one packet takes %v with blocks, %v without, and %v with aggregators for all",
+			blocks, strawman, unlimited)
+	}
+	return err
 }
 
 // udpClient is a host that reaches the switch through sockets.
