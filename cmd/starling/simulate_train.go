@@ -64,8 +64,8 @@ func simulateTrainCommand() *cobra.Command {
 	f.Float64Var(&o.Passes, "switch-passes", o.Passes, "packets per second through the pipeline of a switch that adds; "+
 		"0: any number")
 	f.BoolVar(&o.Steady, "steady", false, "hosts that send to a switch do so at the rate of their link, whatever is marked")
-	f.BoolVar(&o.Strawman, "time-strawman", false, "tell what an exchange takes with the blocks of "+
-		"switchgnn, and without")
+	f.BoolVar(&o.Strawman, "time-strawman", false, "tell what an exchange through a switch that adds takes with "+
+		"blocks, and without")
 	f.IntVar(&o.Charts, "charts", o.Charts, "links whose queue and utilisation over time are kept")
 	f.StringVar(&o.Output.JSON, "json", "", "write the result to this file, - for standard output")
 	f.StringVar(&o.HTML, "html", "", "write a page with charts of queues and utilisation to this file")
