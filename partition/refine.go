@@ -38,9 +38,9 @@ type refiner struct {
 
 const (
 	// windowEdges is how many in-edges a window has at most.
-	windowEdges = 1 << 23
+	windowEdges = 1 << 25
 	// windowNodes is how many vertices it has at most.
-	windowNodes = 1 << 21
+	windowNodes = 1 << 22
 	// refineRounds is how often a window is gone through at most.
 	refineRounds = 3
 	// refinePatience is how many moves without gain are tried before a round ends.
