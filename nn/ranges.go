@@ -110,8 +110,14 @@ func (r *Ranges) GoesBack(point int) bool {
 	return !ok || r.points[point] > 0 || !c.keepsSum()
 }
 
-// Width is how wide the rows are that a SumPoint point adds up.
+// Width is how wide the rows are that a point is about: those that are added up, sent along edges, or normed.
 func (r *Ranges) Width(point int) int {
+	switch s := r.steps[r.points[point]].(type) {
+	case EdgeOperator:
+		return s.Width()
+	case *batchNorm:
+		return s.gamma.Value.Cols
+	}
 	c := r.steps[r.points[point]].(*sumConv)
 	if c.sumsFirst() {
 		return c.in()

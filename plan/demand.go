@@ -305,7 +305,7 @@ func (p *planner) messages(s *spec.Spec, rank int, sent wire.Bytes) float64 {
 	if s.Mode != string(train.FullGraph) {
 		return 0
 	}
-	exchanges := map[wire.Class]bool{}
+	descriptor, exchanges := train.Find(s.StrategyName()), map[wire.Class]bool{}
 	for class := range sent {
 		if isRow(class.Kind) {
 			exchanges[wire.Class{Kind: class.Kind, Layer: class.Layer}] = true
@@ -317,8 +317,23 @@ func (p *planner) messages(s *spec.Spec, rank int, sent wire.Bytes) float64 {
 			peers++
 		}
 	}
-	each := train.Find(s.StrategyName()).Messages(part.Book, 4*(max(p.featureDim(), s.Model.Hidden)+s.Model.Hidden))
-	return each * float64(len(exchanges)*peers)
+	n := 0.0
+	for class := range exchanges {
+		n += descriptor.Messages(part.Book, p.rowBytes(s, int(class.Layer))) * float64(peers)
+	}
+	return n
+}
+
+// rowBytes is about how many bytes a row has that leaves in a layer: the narrower of its input and output.
+func (p *planner) rowBytes(s *spec.Spec, layer int) int {
+	in, out := s.Model.Hidden, s.Model.Hidden
+	if layer <= 0 && p.featureDim() > 0 {
+		in = p.featureDim()
+	}
+	if classes := p.parts.Book.Classes; layer == s.Model.Layers-1 && classes > 0 {
+		out = int(classes)
+	}
+	return 4 * max(min(in, out), 1)
 }
 
 // isRow reports whether bytes of a kind are rows of vertices.

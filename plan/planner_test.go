@@ -124,11 +124,15 @@ func TestPlanMessages(t *testing.T) {
 	}
 	defer p.close()
 	sent := wire.Bytes{{Kind: wire.Activation, Layer: 1, Link: wire.BetweenServers}: 1, {Kind: wire.Activation, Layer: 1}: 1,
-		{Kind: wire.Gradient, Layer: 1, Link: wire.SameHost}: 1, {Kind: wire.Parameter, Layer: -1}: 1}
-	for strategy, each := range map[string]float64{"halo": 1, "g3": train.Find("g3").Messages(p.parts.Book, 4*2*16)} {
-		s := o.Spec.ForStrategy(strategy)
-		if got := p.messages(&s, 1, sent); got != each*2*3 {
-			t.Errorf("%s: %g messages, want %g to each of 3 peers, twice", strategy, got, each)
+		{Kind: wire.Gradient, Layer: 1, Link: wire.SameHost}: 1, {Kind: wire.Activation, Layer: 2}: 1,
+		{Kind: wire.Parameter, Layer: -1}: 1}
+	for _, strategy := range []string{"halo", "g3"} {
+		s, book := o.Spec.ForStrategy(strategy), p.parts.Book
+		wide := train.Find(strategy).Messages(book, 4*16)
+		narrow := train.Find(strategy).Messages(book, 4*min(16, int(book.Classes)))
+		if got := p.messages(&s, 1, sent); got != (2*wide+narrow)*3 {
+			t.Errorf("%s: %g messages, want %g to each of 3 peers, twice, and %g of the last layer", strategy, got, wide,
+				narrow)
 		}
 	}
 	s := o.Spec.ForStrategy("distdgl")

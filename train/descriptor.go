@@ -73,7 +73,7 @@ type (
 	// Warming is the number of epochs beyond the first two until all is held that the strategy will hold.
 	Warming interface{ WarmUp() int }
 	// Messaging is the number of messages that it sends to a peer for what it exchanges at once, of a part and rows
-	// of some bytes in the widest layer. Others send one.
+	// of some bytes, as they leave in the layer. Others send one.
 	Messaging interface {
 		Messages(b *partition.Book, row int) float64
 	}

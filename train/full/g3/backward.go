@@ -45,9 +45,9 @@ func (g *g3) backward(p *nn.Pass) *schedule {
 func (g *g3) backwardRows(s *schedule, p *nn.Pass, phase int, after, next *passage, weighed []int) []int {
 	leave := next != nil && next.kind != nn.CommonPoint && g.run.GoesBack(next.point)
 	if leave {
-		next.coming = arrivals(s, len(g.owned.sends))
+		next.coming = arrivals(s, len(g.points[next.point].owned.sends))
 	}
-	return g.eachBin(func(b, lo, hi int) int {
+	return g.eachBin(phase, func(b, lo, hi int) int {
 		waits := [][]int{weighed}
 		if after != nil {
 			waits = append(waits, g.backwardWaits(after, b)...)
@@ -69,15 +69,18 @@ func (g *g3) backwardRows(s *schedule, p *nn.Pass, phase int, after, next *passa
 
 // backwardWaits is what the gradients of a bin wait for.
 func (g *g3) backwardWaits(j *passage, b int) [][]int {
-	switch {
-	case j.kind == nn.CommonPoint:
+	if j.kind == nn.CommonPoint {
 		return [][]int{j.sums}
-	case len(j.sums) == 0: // the first layer, of which only the weights are wanted
-		return [][]int{{j.rows[b]}, {j.self[b]}}
-	case j.kind == nn.EdgePoint:
-		return [][]int{j.sums, pick(j.coming, g.owned.sendsOf[b]), {j.self[b]}, g.unlessEager(j.coming)}
 	}
-	return [][]int{{j.sums[b]}, pick(j.coming, g.owned.sendsOf[b]), {j.self[b]}}
+	c := g.points[j.point]
+	self := pick(j.self, c.links.after[b])
+	switch {
+	case len(j.sums) == 0: // the first layer, of which only the weights are wanted
+		return [][]int{pick(j.rows, c.links.after[b]), self}
+	case j.kind == nn.EdgePoint:
+		return [][]int{j.sums, pick(j.coming, c.owned.sendsOf[b]), self, g.unlessEager(j.coming)}
+	}
+	return [][]int{{j.sums[b]}, pick(j.coming, c.owned.sendsOf[b]), self}
 }
 
 // backwardPoint goes back through a synchronisation point: halo rows first, whose gradients leave.
@@ -94,7 +97,7 @@ func (g *g3) backwardPoint(s *schedule, p *nn.Pass, after, j *passage, weights [
 		}, waits...)}
 		return
 	}
-	j.self = g.eachBin(func(b, lo, hi int) int {
+	j.self = g.eachBin(j.point+1, func(b, lo, hi int) int {
 		return s.add(urgency(urgentSelf, place, b), func() {
 			end := p.Span(fmt.Sprintf("own rows %d, bin %d", j.point, b))
 			g.run.Root(j.point, lo, hi)
@@ -109,13 +112,13 @@ func (g *g3) backwardPoint(s *schedule, p *nn.Pass, after, j *passage, weights [
 		g.sendBack(s, j, place, func(int) []int { return []int{id} })
 	default:
 		g.haloGrads(s, p, j, place, weights)
-		j.sums = g.eachBin(func(b, lo, hi int) int {
+		j.sums = g.eachBin(j.point, func(b, lo, hi int) int {
 			return s.add(urgency(urgentSum, place, b), func() {
 				end := p.Span(fmt.Sprintf("local sums %d, bin %d", j.point, b))
 				sums := g.run.SumGrads(j.point)
 				g.halo.Local().SumGradRows(sums.Reduce, sums.Src, sums.Dst, lo, hi)
 				end()
-			}, pick(j.rows, g.bins.users[b]), g.unlessEager(j.coming), g.unlessEager(j.halos))
+			}, pick(j.rows, g.points[j.point].links.users[b]), g.unlessEager(j.coming), g.unlessEager(j.halos))
 		})
 	}
 }
@@ -123,7 +126,7 @@ func (g *g3) backwardPoint(s *schedule, p *nn.Pass, after, j *passage, weights [
 // haloGrads computes the gradients of halo rows, a chunk or a range of small ones at a time, and returns them.
 func (g *g3) haloGrads(s *schedule, p *nn.Pass, j *passage, place int, weights []int) {
 	var sums []int // by chunk
-	o := g.owned
+	o := g.points[j.point].owned
 	add := func(chunks [2]int) {
 		first, last := o.halos[chunks[0]], o.halos[chunks[1]-1]
 		id := s.add(urgency(urgentSend, place, g.firstTurn(o.halos, chunks)), func() {
@@ -157,9 +160,10 @@ func (g *g3) haloGrads(s *schedule, p *nn.Pass, j *passage, place int, weights [
 // sendBack lets gradients of halo rows that were relayed leave once those of the others
 // have arrived, and their own are computed.
 func (g *g3) sendBack(s *schedule, j *passage, place int, after func(i int) []int) {
-	for i, relays := range g.owned.relays {
+	o := g.points[j.point].owned
+	for i, relays := range o.relays {
 		if len(relays) > 0 {
-			j.halos = append(j.halos, s.add(urgency(urgentSend, place, g.turn(g.owned.halos[i])), func() {
+			j.halos = append(j.halos, s.add(urgency(urgentSend, place, g.turn(o.halos[i])), func() {
 				f := g.flows[j.point]
 				f.addRelayed(i)
 				f.send(i)
@@ -170,7 +174,7 @@ func (g *g3) sendBack(s *schedule, j *passage, place int, after func(i int) []in
 
 // sendAll lets the gradients of a synchronisation point's halo rows leave that no relay adds to.
 func (g *g3) sendAll(point int) {
-	for i, relays := range g.owned.relays {
+	for i, relays := range g.points[point].owned.relays {
 		if len(relays) == 0 {
 			g.flows[point].send(i)
 		}
@@ -197,24 +201,25 @@ const weightBins = 4
 
 // weights sums the gradients of a phase's weights, bins in ascending order.
 func (g *g3) weights(s *schedule, p *nn.Pass, phase int, rows []int) (all []int) {
+	at := g.phases[phase]
 	if g.run.Roots(phase) {
-		all = g.eachWeights(s, p, fmt.Sprintf("own rows' weights of phase %d", phase),
+		all = g.eachWeights(s, p, at, fmt.Sprintf("own rows' weights of phase %d", phase),
 			urgency(urgentWeights, 2*(g.run.Phases()-phase), 0), rows,
 			func(lo, hi int, last bool) { g.run.LearnRoots(phase, lo, hi, last) })
 	}
-	return append(all, g.eachWeights(s, p, fmt.Sprintf("weights of phase %d", phase),
+	return append(all, g.eachWeights(s, p, at, fmt.Sprintf("weights of phase %d", phase),
 		urgency(urgentWeights, 2*(g.run.Phases()-phase)+1, 0), rows,
 		func(lo, hi int, _ bool) { g.run.WeightGrad(phase, lo, hi) })...)
 }
 
-func (g *g3) eachWeights(s *schedule, p *nn.Pass, name string, urgency int64, rows []int,
+func (g *g3) eachWeights(s *schedule, p *nn.Pass, at []int, name string, urgency int64, rows []int,
 	grad func(lo, hi int, last bool)) (all []int) {
 	var before []int
-	for b := 0; b < g.bins.count(); b += weightBins {
-		end := min(b+weightBins, g.bins.count())
+	for b := 0; b < len(rows); b += weightBins {
+		end := min(b+weightBins, len(rows))
 		id := s.add(urgency+int64(b), func() {
 			done := p.Span(fmt.Sprintf("%s, bins %d to %d", name, b, end-1))
-			grad(g.bins.at[b], g.bins.at[end], end == g.bins.count())
+			grad(at[b], at[end], end == len(rows))
 			done()
 		}, rows[b:end], before)
 		before = []int{id}

@@ -4,25 +4,18 @@ import (
 	"starling/partition"
 )
 
-// bins are ranges of a worker's rows that are computed together, and what each of
-// them needs. Rows that peers need have the lowest numbers, so the first bins are the ones
-// that peers wait for. Every worker can tell the bins of every other: they follow
-// from the number of its rows.
-type bins struct {
-	at []int // bin b is rows at[b] to at[b+1]
-	// sources are the bins whose rows the sums of a bin need, itself among them; users
-	// the bins whose sums need the rows of a bin.
-	sources, users [][]int
-}
+// Bins are ranges of a worker's rows that are computed together; at are their bounds: bin b of a phase is rows at[b] to
+// at[b+1]. Rows that peers need have the lowest numbers, so the first bins are the ones that peers wait for. Every
+// worker can tell the bins of every other: they follow from the number of its rows and the widths of the model.
 
 const (
 	// mostBins: more make a finer pipeline, but smaller messages and products.
 	mostBins = 16
-	// leastBin is the bytes of a bin below which a message costs more than its bytes do, and leastMessage those
-	// of the part of it that goes to one of many peers: among 64 workers messages of 3 KiB would take twice the
-	// time of the whole epoch.
-	leastBin     = 64 << 10
-	leastMessage = 16 << 10
+	// leastBin is the bytes of a bin's rows below which a message costs more than its bytes do, and leastMessage
+	// those of the part of them that goes to one of many peers: among 64 workers messages of 1.5 KiB would take twice
+	// the time of the whole epoch.
+	leastBin     = 32 << 10
+	leastMessage = 8 << 10
 	// leastRows: products of fewer rows spend their time on bringing in the weights.
 	leastRows = 112
 )
@@ -31,15 +24,19 @@ const (
 // for many peers are joined up to it, and still leave as a message each. Tests change it.
 var leastSend = 128 << 10
 
-// binRows is the number of rows in a bin where a row takes some bytes in the widest
-// layer, and a peer needs one row in peer. A bin takes at most half of the budget, so that one can be computed while
+// rowBytes is what the bins of a phase are sized by: the bytes of a row of the layer, its input and output (§4.4.3), and
+// of the row that leaves after it. Gradients of that row come back with the same bins.
+type rowBytes struct{ memory, message int }
+
+// binRows is the number of rows in a bin of a phase, where a peer needs one row in peer. Narrow rows come in larger
+// bins, so that messages are worth sending. A bin takes at most half of the budget, so that one can be computed while
 // another comes or goes.
-func binRows(rows, bytes int, peer float64, budget int64) int {
-	n := max((rows+mostBins-1)/mostBins, leastBin/bytes, int(leastMessage*peer)/bytes, leastRows)
+func binRows(rows int, row rowBytes, peer float64, budget int64) int {
+	n := max((rows+mostBins-1)/mostBins, leastBin/row.message, int(leastMessage*peer)/row.message, leastRows)
 	if budget > 0 {
-		n = int(min(int64(n), budget/2/int64(bytes)))
+		n = int(min(int64(n), budget/2/int64(row.memory)))
 	}
-	return max(n, 1)
+	return max(min(n, rows), 1)
 }
 
 // perPeer is how many rows there are for each that one of the peers needs, in the mean.
@@ -59,25 +56,34 @@ func cutBins(rows, each int) []int {
 // binOf is the bin of a row; all bins but the last are as large as the first.
 func binOf(at []int, row int) int { return row / at[1] }
 
-func (b *bins) count() int { return len(b.at) - 1 }
+// links are between the bins before a synchronisation point and those after it.
+type links struct {
+	// sources are, by bin after it, the bins before it whose rows its sums need, those of its own rows among them; users
+	// the same the other way.
+	sources, users [][]int
+	// before are, by bin after it, the bins before it that have its rows; after the same the other way.
+	before, after [][]int
+}
 
-// newBins are the bins of a part within bounds.
-func newBins(p *partition.Part, at []int) *bins {
+// newLinks are the links of a part between bins with bounds.
+func newLinks(p *partition.Part, from, to []int) *links {
 	core := p.Core()
-	b := &bins{at: at}
-	needs := pairs(b.count(), b.count())
-	for bin := range b.count() {
-		needs[bin][bin] = true
-		for v := at[bin]; v < at[bin+1]; v++ {
+	same, needs := pairs(len(to)-1, len(from)-1), pairs(len(to)-1, len(from)-1)
+	for bin := range needs {
+		for v := to[bin]; v < to[bin+1]; v++ {
+			own := binOf(from, v)
+			same[bin][own], needs[bin][own] = true, true
 			for _, u := range p.In.Neighbors(uint32(v)) {
 				if int(u) < core {
-					needs[bin][binOf(at, int(u))] = true
+					needs[bin][binOf(from, int(u))] = true
 				}
 			}
 		}
 	}
-	b.sources, b.users = listed(needs, b.count())
-	return b
+	l := &links{}
+	l.sources, l.users = listed(needs, len(from)-1)
+	l.before, l.after = listed(same, len(from)-1)
+	return l
 }
 
 func pairs(n, m int) [][]bool {

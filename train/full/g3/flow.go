@@ -70,7 +70,7 @@ func (g *g3) forwardFlow(point int, arrivals []int) *flow {
 // backwardFlow returns the gradients of halo rows, and brings those of own rows.
 func (g *g3) backwardFlow(point int, arrivals []int) *flow {
 	b := g.halo
-	o := g.owned
+	o := g.points[point].owned
 	f := &flow{g: g, o: o, t: exchange.Tag{Backward: true, Kind: wire.Gradient}, sent: o.halos, coming: o.sends,
 		arrivals: arrivals}
 	if g.run.SyncPoint(point) == nn.SumPoint {

@@ -76,7 +76,7 @@ func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passa
 	if before != nil && before.kind == nn.SumPoint && before.order.waves == nil && g.eager {
 		r = g.track(before, begin)
 	}
-	rows := g.eachBin(func(b, lo, hi int) int {
+	rows := g.eachBin(phase, func(b, lo, hi int) int {
 		var waits [][]int
 		if before != nil {
 			waits = g.forwardWaits(before, b)
@@ -131,7 +131,7 @@ func (g *g3) forwardWaits(j *passage, b int) [][]int {
 		}
 		return waits
 	case nn.EdgePoint:
-		return [][]int{pick(j.rows, g.bins.sources[b]), pick(j.coming, j.order.halosOf[b]), g.unlessEager(j.coming)}
+		return [][]int{pick(j.rows, g.points[j.point].links.sources[b]), pick(j.coming, j.order.halosOf[b]), g.unlessEager(j.coming)}
 	}
 	return [][]int{j.sums}
 }
@@ -139,7 +139,7 @@ func (g *g3) forwardWaits(j *passage, b int) [][]int {
 // complete does what of a synchronisation point needs halo rows, for rows of a bin.
 func (g *g3) complete(j *passage, lo, hi int) {
 	switch {
-	case j.kind == nn.SumPoint && j.order.waves == nil && len(j.order.halosOf[binOf(g.bins.at, lo)]) > 0:
+	case j.kind == nn.SumPoint && j.order.waves == nil && len(j.order.halosOf[binOf(g.phases[j.point+1], lo)]) > 0:
 		sums := g.run.Sums(j.point)
 		j.order.remote.SumRows(sums.Reduce, sums.Dst, g.flows[j.point].parts[0].in, lo, hi, true)
 	case j.kind == nn.EdgePoint:
@@ -152,21 +152,21 @@ func (g *g3) complete(j *passage, lo, hi int) {
 func (g *g3) forwardPoint(s *schedule, p *nn.Pass, j *passage) {
 	switch j.kind {
 	case nn.SumPoint:
-		j.sums = g.eachBin(func(b, lo, hi int) int {
+		j.sums = g.eachBin(j.point+1, func(b, lo, hi int) int {
 			return s.add(urgency(urgentSum, j.point, b), func() {
 				end := p.Span(fmt.Sprintf("local sums %d, bin %d", j.point, b))
 				sums := g.run.Sums(j.point)
 				g.halo.Local().SumRows(sums.Reduce, sums.Dst, sums.Src, lo, hi, false)
 				end()
-			}, pick(j.rows, g.bins.sources[b]), g.unlessEager(j.coming))
+			}, pick(j.rows, g.points[j.point].links.sources[b]), g.unlessEager(j.coming))
 		})
 		if g.run.HasEarly(j.point) {
-			j.self = g.eachBin(func(b, lo, hi int) int {
+			j.self = g.eachBin(j.point+1, func(b, lo, hi int) int {
 				return s.add(urgency(urgentSelf, j.point, b), func() {
 					end := p.Span(fmt.Sprintf("own rows %d, bin %d", j.point, b))
 					g.run.Early(j.point, lo, hi)
 					end()
-				}, []int{j.rows[b]}, g.unlessEager(j.coming))
+				}, pick(j.rows, g.points[j.point].links.before[b]), g.unlessEager(j.coming))
 			})
 		}
 		if j.order.waves != nil {

@@ -58,7 +58,7 @@ type options struct {
 // Messages is one per bin of rows.
 func (o *options) Messages(b *partition.Book, row int) float64 {
 	rows := int(b.Nodes) / b.Parts
-	return float64(len(cutBins(rows, binRows(rows, row, perPeer(b), 0))) - 1)
+	return float64(len(cutBins(rows, binRows(rows, rowBytes{2 * row, row}, perPeer(b), 0))) - 1)
 }
 
 func (o *options) Validate() error {
@@ -85,9 +85,7 @@ type g3 struct {
 	*exchange.Aggregator // measuring passes, and constant features
 	rows                 *exchange.Rows
 	halo                 *exchange.Halo
-	bins                 *bins
-	// How rows travel: owned always backward, needed where that lets bins go on.
-	owned, needed *order
+	*layout
 	// early: rows leave when their bin is done, not when all are (intra); eager: bins
 	// start the next layer before all rows are there (inter).
 	early, eager bool
@@ -116,29 +114,10 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	if g.spill, err = newSpill(w.Dev, o.Spill, o.Bytes(), rows.Fail); err != nil {
 		return nil, err
 	}
-	m := &w.Model
-	bytes := w.Dev.RowType(w.Rows).Size() * (max(m.In, m.Hidden, m.Out) + m.Hidden)
-	bound := func(rows int) []int { return cutBins(rows, binRows(rows, bytes, perPeer(w.Part.Book), o.Bytes())) }
-	g.bins = newBins(w.Part, bound(w.Part.Core()))
-	cut := &cutting{w: w, plan: plan, bins: g.bins, theirs: boundsOf(w.Part, bound),
-		join: leastSend / (w.Dev.RowType(w.Rows).Size() * max(m.Hidden, 1))}
-	g.owned = cut.order(cut.byOwner())
-	g.owned.remote = g.halo.Remote()
-	g.relays = slices.ContainsFunc(g.owned.relays, func(sends []int) bool { return len(sends) > 0 })
-	switch n := g.waveCount(); {
-	case !g.eager:
-	case n > 1:
-		g.owned.waves = g.newWaves(g.owned, n)
-	case w.Part.Book.Symmetric:
-		send, halo, err := cut.byNeed(a.Prepare)
-		if err != nil {
-			return nil, err
-		}
-		g.needed = cut.order(send, halo)
-		g.needed.returnsAs(g.owned)
-		g.needed.remote = plan.RemoteAt(w.Dev, g.needed.haloAt)
-	}
-	return g, nil
+	g.relays = plan.Relay != nil && len(plan.Relay.Send) > 0
+	g.layout = &layout{g: g, plan: plan, size: w.Dev.RowType(w.Rows).Size(), budget: o.Bytes(),
+		peer: perPeer(w.Part.Book), made: map[string]*crossing{}}
+	return g, g.layout.begin()
 }
 
 // workPerByte is the multiplications and additions for which a byte more is not worth
@@ -147,21 +126,23 @@ const workPerByte = 500
 
 // order is the order of rows at a synchronisation point, the same on all workers.
 func (g *g3) order(point int) *order {
-	if g.needed == nil || g.run.SyncPoint(point) != nn.SumPoint {
-		return g.owned
+	c := g.points[point]
+	if c.needed == nil || g.run.SyncPoint(point) != nn.SumPoint {
+		return c.owned
 	}
 	book := g.W.Part.Book
-	row := float64(g.run.Width(point) * g.W.Dev.RowType(g.W.Rows).Size())
+	row := float64(g.run.Width(point) * g.size)
 	bytes := row * float64(book.CommVolume) / float64(book.Nodes)
 	if bytes*workPerByte < 2*float64(g.run.Weights(point)) {
-		return g.owned
+		return c.owned
 	}
-	return g.needed
+	return c.needed
 }
 
 // Forward is a training pass; measuring passes are halo's.
 func (g *g3) Forward(m *nn.Model, p *nn.Pass, x nn.Input) tensor.Matrix {
 	g.run = m.Ranges(p, x)
+	g.lay(g.run)
 	g.flows = make([]*flow, g.run.Phases())
 	g.spill.begin(g.run.Phases())
 	g.drive(g.forward(p))
@@ -190,7 +171,7 @@ func (g *g3) drive(s *schedule) {
 		if g.relays || !s.sendsNext() {
 			g.look(s)
 		}
-		if !s.step() && s.left > 0 && !g.packReady(s) {
+		if !g.packFull(s) && !s.step() && s.left > 0 && !g.packReady(s) {
 			g.await()
 		}
 		g.leaving = slices.DeleteFunc(g.leaving, func(f *flow) bool {
@@ -265,11 +246,12 @@ const (
 // urgency orders tasks by kind, then by place in the pass, then by bin.
 func urgency(kind, place, bin int) int64 { return int64(kind)<<48 | int64(place)<<24 | int64(bin) }
 
-// eachBin makes one task per bin.
-func (g *g3) eachBin(f func(b, lo, hi int) int) []int {
-	out := make([]int, g.bins.count())
+// eachBin makes one task per bin of a phase.
+func (g *g3) eachBin(phase int, f func(b, lo, hi int) int) []int {
+	at := g.phases[phase]
+	out := make([]int, len(at)-1)
 	for b := range out {
-		out[b] = f(b, g.bins.at[b], g.bins.at[b+1])
+		out[b] = f(b, at[b], at[b+1])
 	}
 	return out
 }

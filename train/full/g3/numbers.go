@@ -6,14 +6,13 @@ import (
 
 	"starling/exchange"
 	"starling/graph"
-	"starling/partition"
 	"starling/wire"
 )
 
 // byOwner numbers the rows that leave directly, and all halo rows, by their owners' bins.
 func (c *cutting) byOwner() (send, halo []int) {
 	for _, v := range c.plan.Send {
-		send = append(send, binOf(c.bins.at, int(v)))
+		send = append(send, binOf(c.from, int(v)))
 	}
 	for _, v := range c.plan.Halo {
 		q := c.w.Part.Book.Owner(v)
@@ -51,7 +50,7 @@ func (c *cutting) byNeed(prepare wire.Bytes) (send, halo []int, err error) {
 	for v := c.plan.Src - 1; v >= 0; v-- {
 		for _, u := range c.plan.In.Neighbors(uint32(v)) {
 			if int(u) >= c.plan.Src {
-				first[int(u)-c.plan.Src] = binOf(c.bins.at, v)
+				first[int(u)-c.plan.Src] = binOf(c.to, v)
 			}
 		}
 	}
@@ -113,13 +112,4 @@ func tellNumbers(l *exchange.Setup, p *exchange.HaloPlan, send []int) (halo []in
 		return nil, fmt.Errorf("other workers number %d rows for this one, which needs %d", len(halo), len(p.Halo))
 	}
 	return halo, nil
-}
-
-// boundsOf are the bounds of the bins of all workers.
-func boundsOf(p *partition.Part, bound func(rows int) []int) [][]int {
-	out := make([][]int, p.Book.Parts)
-	for q := range out {
-		out[q] = bound(int(p.Book.Size(q)))
-	}
-	return out
 }

@@ -40,7 +40,7 @@ type order struct {
 	haloAt, sendAt     []uint32
 	haloBack, sendBack []uint32
 
-	needs *needs // of vertices
+	needs *needs // of vertices, once they are asked for
 	waves *waves // or nil: a bin's halo rows are summed all at once
 	span  int    // above all numbers of chunks
 }
@@ -60,29 +60,36 @@ func (o *order) message(c chunk) int { return (c.owner+1)*o.span + c.number }
 // needed is unknown before something is computed.
 const earlyBins = mostBins / 8
 
-// cutting is what orders are made from: a halo, and the bins of all workers.
+// cutting is what orders are made from: a halo, and the bounds of bins.
 type cutting struct {
-	w      *exchange.Worker
-	plan   *exchange.HaloPlan
-	bins   *bins
-	theirs [][]int // bounds
-	join   int     // rows of chunks that are joined
+	w        *exchange.Worker
+	plan     *exchange.HaloPlan
+	from, to []int   // own bins before and after the synchronisation point
+	theirs   [][]int // all workers' before it
+	join     int     // rows of chunks that are joined
+	span     int     // above all numbers of chunks, where these are of other bins
+}
+
+// spanOf is a number above those of all chunks, in either order.
+func spanOf(theirs [][]int) (span int) {
+	for _, at := range theirs {
+		span = max(span, earlyBins+len(at))
+	}
+	return span
 }
 
 // order sorts rows by their numbers.
 func (c *cutting) order(send, halo []int) *order {
 	o, haloAt := &order{}, make([]uint32, len(halo))
 	o.haloAt, o.sendAt = haloAt, make([]uint32, len(send))
-	for _, at := range c.theirs {
-		o.span = max(o.span, earlyBins+len(at))
-	}
+	o.span = max(c.span, spanOf(c.theirs))
 	var rows []int
 	o.sends, rows = byNumber(chunksOf(c.plan.SendPtr, 0, func(i int) (int, int) { return -1, send[i] }))
 	for place, i := range rows {
 		o.places = append(o.places, c.plan.Send[i])
 		o.sendAt[i] = uint32(place)
 	}
-	o.make(c.bins)
+	o.make(c.from)
 	o.halos, rows = chunksOf(c.plan.HaloPtr, 0, func(i int) (int, int) { return -1, halo[i] })
 	for place, i := range rows {
 		haloAt[i] = uint32(place)
@@ -111,14 +118,14 @@ func (o *order) returnsAs(back *order) {
 }
 
 // make lists which bins make a chunk that leaves.
-func (o *order) make(b *bins) {
-	made := pairs(len(o.sends), b.count())
+func (o *order) make(at []int) {
+	made := pairs(len(o.sends), len(at)-1)
 	for i, c := range o.sends {
 		for _, v := range o.places[c.lo:c.hi] {
-			made[i][binOf(b.at, int(v))] = true
+			made[i][binOf(at, int(v))] = true
 		}
 	}
-	o.makers, o.sendsOf = listed(made, b.count())
+	o.makers, o.sendsOf = listed(made, len(at)-1)
 }
 
 // relay adds the chunks of rows that come by way of others, and those that others get by
@@ -162,13 +169,12 @@ func (o *order) chunkAt(rows int) []int {
 
 // need lists which halo chunks the sums of a bin need.
 func (o *order) need(c *cutting, haloAt []uint32) {
-	needed := pairs(c.bins.count(), len(o.halos))
+	needed := pairs(len(c.to)-1, len(o.halos))
 	chunkAt := o.chunkAt(len(haloAt))
-	o.needs = c.needs(o, haloAt)
 	for v := range c.plan.Src {
 		for _, u := range c.plan.In.Neighbors(uint32(v)) {
 			if int(u) >= c.plan.Src {
-				needed[binOf(c.bins.at, v)][chunkAt[haloAt[int(u)-c.plan.Src]]] = true
+				needed[binOf(c.to, v)][chunkAt[haloAt[int(u)-c.plan.Src]]] = true
 			}
 		}
 	}

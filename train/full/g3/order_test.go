@@ -24,7 +24,7 @@ func TestOrders(t *testing.T) {
 		sent, expected := map[string][]uint32{}, map[string][]uint32{}
 		for k, p := range parts {
 			cut := &cutting{w: &exchange.Worker{Dev: dev, Part: p}, plan: exchange.PartHalo(p),
-				bins: newBins(p, bound(p.Core())), theirs: boundsOf(p, bound)}
+				from: bound(p.Core()), to: bound(p.Core()), theirs: boundsOf(p.Book, bound)}
 			send, halo := cut.byOwner()
 			if name == "need" {
 				send, halo, _ = cut.byNeed(nil)
@@ -63,7 +63,7 @@ func TestOrders(t *testing.T) {
 func TestBinsCoverAllRows(t *testing.T) {
 	for _, rows := range []int{0, 1, 5, 16, 17, 1000, 123456} {
 		for _, budget := range []int64{0, 1, 1 << 10, 1 << 30} {
-			each := binRows(rows, 100, 1, budget)
+			each := binRows(rows, rowBytes{100, 50}, 1, budget)
 			at := cutBins(rows, each)
 			if budget >= 200 && int64(each)*100 > budget/2 || at[0] != 0 || at[len(at)-1] != rows || budget == 0 &&
 				len(at)-1 > mostBins {
@@ -87,7 +87,7 @@ func TestBinsAmongManyWorkers(t *testing.T) {
 		perPeer float64
 		want    int
 	}{{1562, 18.5, 296}, {781, 28, 448}, {25000, 3, 1563}, {1562, 3, leastRows}} {
-		if n := binRows(c.rows, 1024, c.perPeer, 0); n != c.want {
+		if n := binRows(c.rows, rowBytes{1024, 512}, c.perPeer, 0); n != c.want {
 			t.Errorf("%d rows, one in %g for a peer: %d per bin, want %d", c.rows, c.perPeer, n, c.want)
 		}
 	}

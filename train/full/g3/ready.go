@@ -8,8 +8,9 @@ import (
 
 // A vertex is ready for the next layer when the rows of its remote neighbours have arrived,
 // and those of its own worker are summed (§4.4.2, eager computation). A bin that waits for
-// its last message has such vertices; when there is nothing else to do they are packed, of
-// all bins, and computed, and the bins that they are of have less to do later.
+// its last message has such vertices. They are packed, of all bins, and computed, and the bins that
+// they are of have less to do later: as soon as they take more memory than half of the budget or, without
+// one, a bin does, before anything that lets nothing leave; fewer when there is nothing else to do.
 //
 // Rows are where they are: a pack is runs of neighbouring rows, of leastRun at least, which
 // begin and end at multiples of runStep in their bin, so that kernels see the blocks they
@@ -49,6 +50,9 @@ type ready struct {
 	needs   *needs
 	missing []int32 // chunks that a vertex waits for
 	done    []bool
+	at      []int // bounds of bins
+	able    []int // by bin, the vertices that wait for no chunk and are not done
+	tried   int   // as many were there when no pack was found among them
 	// local are, of each bin, the tasks that come before; ran whether all of it is through.
 	local [][]int
 	ran   []bool
@@ -58,10 +62,11 @@ type ready struct {
 
 // track begins to count for a point.
 func (g *g3) track(j *passage, run func(lo, hi int)) *ready {
-	n := j.order.needs
-	r := &ready{needs: n, missing: append([]int32(nil), n.count...), done: make([]bool, len(n.count)),
-		ran: make([]bool, g.bins.count()), run: run}
-	for b := range g.bins.count() {
+	if j.order.needs == nil {
+		j.order.needs = g.points[j.point].cut.needs(j.order, j.order.haloAt)
+	}
+	r := newReady(j.order.needs, g.phases[j.point+1], run)
+	for b := range r.ran {
 		before := []int{j.sums[b]}
 		if j.self != nil {
 			before = append(before, j.self[b])
@@ -69,6 +74,18 @@ func (g *g3) track(j *passage, run func(lo, hi int)) *ready {
 		r.local = append(r.local, before)
 	}
 	j.ready, g.waiting = r, append(g.waiting, r)
+	return r
+}
+
+// newReady of vertices in bins.
+func newReady(n *needs, at []int, run func(lo, hi int)) *ready {
+	r := &ready{needs: n, missing: append([]int32(nil), n.count...), done: make([]bool, len(n.count)), at: at,
+		able: make([]int, len(at)-1), ran: make([]bool, len(at)-1), run: run}
+	for v, missing := range r.missing {
+		if missing == 0 {
+			r.able[binOf(at, v)]++
+		}
+	}
 	return r
 }
 
@@ -84,8 +101,11 @@ func (r *ready) arrived(chunk int) {
 	if r == nil {
 		return
 	}
+	r.tried = 0
 	for _, v := range r.needs.users[chunk] {
-		r.missing[v]--
+		if r.missing[v]--; r.missing[v] == 0 {
+			r.able[binOf(r.at, int(v))]++
+		}
 	}
 }
 
@@ -109,12 +129,12 @@ func (r *ready) rest(b, lo, hi int) {
 
 // pack takes ready vertices of bins that wait through the phase, up to a number of them. It reports
 // how many there were.
-func (r *ready) pack(s *schedule, at []int, most int) (rows int) {
+func (r *ready) pack(s *schedule, most int) (rows int) {
 	for b := range r.ran {
 		if r.ran[b] || !s.done(r.local[b]) {
 			continue
 		}
-		for _, run := range r.runs(at[b], at[b+1]) {
+		for _, run := range r.runs(r.at[b], r.at[b+1]) {
 			if rows >= most {
 				return rows
 			}
@@ -122,6 +142,7 @@ func (r *ready) pack(s *schedule, at []int, most int) (rows int) {
 			for v := lo; v < hi; v++ {
 				r.done[v] = true
 			}
+			r.able[b] -= hi - lo
 			r.run(lo, hi)
 			rows += hi - lo
 		}
@@ -157,13 +178,45 @@ func (r *ready) block(lo, hi int) bool {
 // packReady computes vertices that are ready while their bins wait; it reports whether there
 // were any.
 func (g *g3) packReady(s *schedule) bool {
-	most := g.bins.at[1]
 	for _, r := range g.waiting {
-		if !r.over && r.pack(s, g.bins.at, most) > 0 {
+		if !r.over && r.pack(s, r.at[1]) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// packFull is packReady once the ready vertices of a phase are as many as a bin of it may be, unless the next task is as
+// urgent.
+func (g *g3) packFull(s *schedule) bool {
+	if kind, ok := s.next(); !ok || kind <= urgentRows {
+		return false
+	}
+	for _, r := range g.waiting {
+		if r.full(s) && r.pack(s, r.at[1]) > 0 {
+			r.tried = 0
+			return true
+		}
+	}
+	return false
+}
+
+// full reports whether a pack may be found of as many vertices as fit a bin.
+func (r *ready) full(s *schedule) bool {
+	if r.over {
+		return false
+	}
+	rows := 0
+	for b, n := range r.able {
+		if !r.ran[b] && s.done(r.local[b]) {
+			rows += n
+		}
+	}
+	if rows < r.at[1] || rows <= r.tried {
+		return false
+	}
+	r.tried = rows
+	return true
 }
 
 // forwardRun takes rows through a phase, with what of the point before it needs halo rows.

@@ -34,8 +34,7 @@ func TestReadyVertices(t *testing.T) {
 		arrived, times := make([]bool, chunks), make([]int, vertices)
 		s := &schedule{}
 		local := s.add(0, func() {})
-		r := &ready{needs: n, missing: slices.Clone(n.count), done: make([]bool, vertices),
-			ran: make([]bool, len(at)-1)}
+		r := newReady(n, at, nil)
 		r.run = func(lo, hi int) {
 			b := binOf(at, lo)
 			if hi > at[b+1] {
@@ -53,14 +52,14 @@ func TestReadyVertices(t *testing.T) {
 		for range len(at) - 1 {
 			r.local = append(r.local, []int{local})
 		}
-		if r.pack(s, at, at[1]) > 0 {
+		if r.pack(s, at[1]) > 0 {
 			t.Fatal("vertices are computed before their local sums")
 		}
 		s.step()
 		for _, c := range rnd.Perm(chunks) {
 			arrived[c] = true
 			r.arrived(c)
-			for r.pack(s, at, at[1]) > 0 {
+			for r.pack(s, at[1]) > 0 {
 			}
 		}
 		for b := range len(at) - 1 {
@@ -95,7 +94,10 @@ func TestVerticesGoOnBeforeTheirBins(t *testing.T) {
 			t.Errorf("losses %v, on a prompt link %v", r.Results[0].Loss, prompt.Results[0].Loss)
 		}
 		rows, early := parts[0].Core(), 0
-		at := cutBins(rows, binRows(rows, 4*(d.Features.Cols+32), perPeer(parts[0].Book), 0))
+		var at []int // of any width
+		for _, width := range []int{d.Features.Cols, 32, int(parts[0].Book.Classes)} {
+			at = append(at, cutBins(rows, binRows(rows, rowBytes{4 * width, 4 * width}, perPeer(parts[0].Book), 0))...)
+		}
 		for _, span := range r.Spans {
 			var phase, lo, hi int
 			if !strings.HasPrefix(span.Name, "phase") {
@@ -110,4 +112,47 @@ func TestVerticesGoOnBeforeTheirBins(t *testing.T) {
 			t.Error("no vertex was computed before its bin")
 		}
 	})
+}
+
+// TestEagerThreshold: vertices that are ready go on before other work once they are as many as fit a bin, not while they
+// are fewer, and not before what is as urgent.
+func TestEagerThreshold(t *testing.T) {
+	n := &needs{users: make([][]uint32, 3), count: make([]int32, 400)}
+	for v := range uint32(400) { // half of each bin of 200 needs one of the first two chunks, the rest the last
+		chunk := int(v/200) + (2-int(v/200))*int(v/100%2)
+		n.users[chunk] = append(n.users[chunk], v)
+		n.count[v]++
+	}
+	var ran [][2]int
+	s := &schedule{}
+	local := s.add(urgency(urgentSum, 0, 0), func() {})
+	s.add(urgency(urgentWeights, 0, 0), func() {})
+	r := newReady(n, cutBins(400, 200), func(lo, hi int) { ran = append(ran, [2]int{lo, hi}) })
+	r.local = [][]int{{local}, {local}}
+	g := &g3{waiting: []*ready{r}}
+	r.arrived(0)
+	r.arrived(1)
+	if g.packFull(s) {
+		t.Error("vertices went on before their local sums")
+	}
+	s.step()
+	if !g.packFull(s) || len(ran) != 2 || ran[0] != [2]int{0, 96} {
+		t.Errorf("runs %v, want those of both bins", ran)
+	}
+	s = &schedule{}
+	s.add(urgency(urgentWeights, 0, 0), func() {})
+	r = newReady(n, cutBins(400, 200), r.run)
+	r.local, g.waiting = [][]int{nil, nil}, []*ready{r}
+	r.arrived(0)
+	if g.packFull(s) {
+		t.Error("half of a bin went on while there was other work")
+	}
+	r.arrived(1)
+	s.add(urgency(urgentSend, 0, 0), func() {})
+	if g.packFull(s) {
+		t.Error("vertices went on before rows that could leave")
+	}
+	if s.step(); !g.packFull(s) {
+		t.Error("as many as fit a bin did not go on")
+	}
 }

@@ -71,7 +71,16 @@ func (s *schedule) done(ids []int) bool {
 // meanwhile lets nothing more urgent run, so that looking can wait: there are as many such tasks as arrivals, and each
 // look is at all of these.
 func (s *schedule) sendsNext() bool {
-	return len(s.ready.ids) > 0 && s.tasks[s.ready.ids[0]].urgency>>48 == urgentSend
+	kind, ok := s.next()
+	return ok && kind == urgentSend
+}
+
+// next is the kind of the next task, if one is ready.
+func (s *schedule) next() (kind int64, ok bool) {
+	if len(s.ready.ids) == 0 {
+		return 0, false
+	}
+	return s.tasks[s.ready.ids[0]].urgency >> 48, true
 }
 
 // step runs the most urgent task that is ready; it reports whether there was one.

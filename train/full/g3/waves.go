@@ -16,6 +16,7 @@ import (
 // fixed, and with it every bit. A wave reads and writes all sums once more, so sparse
 // graphs, with few halo rows a sum, have none.
 type waves struct {
+	at     []int   // of each halo row
 	chunks [][]int // of each wave
 	remote []*nn.Topology
 }
@@ -39,26 +40,38 @@ func (g *g3) waveCount() int {
 // newWaves cuts the halo chunks of an order into n waves: those of one's own server, which
 // are there first, and the others as they leave.
 func (g *g3) newWaves(o *order, n int) *waves {
-	w := &waves{chunks: make([][]int, n)}
-	at, last, here := make([]int, g.halo.HaloRows()), 0, 0
+	w := &waves{at: make([]int, g.halo.HaloRows())}
+	last, here := 0, 0
 	for _, c := range o.halos {
 		last = max(last, c.number)
 		if g.sameServer(c) {
 			here = 1
 		}
 	}
-	for i, c := range o.halos {
+	for _, c := range o.halos {
 		wave := 0
 		if !g.sameServer(c) {
 			wave = here + c.number*(n-here)/(last+1)
 		}
-		w.chunks[wave] = append(w.chunks[wave], i)
 		for row := c.lo; row < c.hi; row++ {
-			at[row] = wave
+			w.at[row] = wave
 		}
 	}
-	w.remote = o.remote.ByColumn(at, n)
+	w.remote = o.remote.ByColumn(w.at, n)
 	return w
+}
+
+// of are the same waves of rows, which travel in the chunks of another order by owner.
+func (w *waves) of(o *order) *waves {
+	chunks := make([][]int, len(w.remote))
+	for i, c := range o.halos {
+		for _, wave := range w.at[c.lo:c.hi] {
+			if n := len(chunks[wave]); n == 0 || chunks[wave][n-1] != i {
+				chunks[wave] = append(chunks[wave], i)
+			}
+		}
+	}
+	return &waves{w.at, chunks, w.remote}
 }
 
 // sameServer reports whether rows come from the same server, where there are several.
@@ -72,11 +85,11 @@ func (g *g3) sameServer(c chunk) bool {
 func (g *g3) addWaves(s *schedule, p *nn.Pass, j *passage, sums []int) []int {
 	w := j.order.waves
 	for k, remote := range w.remote {
-		sums = g.eachBin(func(b, lo, hi int) int {
+		sums = g.eachBin(j.point+1, func(b, lo, hi int) int {
 			if remote.EdgeCount(lo, hi) == 0 {
 				return sums[b]
 			}
-			return s.add(urgency(urgentSum, j.point, (k+1)*g.bins.count()+b), func() {
+			return s.add(urgency(urgentSum, j.point, (k+1)*len(sums)+b), func() {
 				end := p.Span(fmt.Sprintf("halo sums %d, wave %d, bin %d", j.point, k, b))
 				sums := g.run.Sums(j.point)
 				remote.SumRows(sums.Reduce, sums.Dst, g.flows[j.point].parts[0].in, lo, hi, true)
