@@ -12,8 +12,8 @@ const (
 	// mostBins: more make a finer pipeline, but smaller messages and products.
 	mostBins = 16
 	// leastBin is the bytes of a bin's rows below which a message costs more than its bytes do, and leastMessage
-	// those of the part of them that goes to one of many peers: among 64 workers messages of 1.5 KiB would take twice
-	// the time of the whole epoch.
+	// those of the part of them that goes to one of many peers: among 64 workers messages of 1.5 KiB would
+	// take twice the time of the whole epoch.
 	leastBin     = 32 << 10
 	leastMessage = 8 << 10
 	// leastRows: products of fewer rows spend their time on bringing in the weights.
@@ -24,8 +24,8 @@ const (
 // for many peers are joined up to it, and still leave as a message each. Tests change it.
 var leastSend = 128 << 10
 
-// rowBytes is what the bins of a phase are sized by: the bytes of a row of the layer, its input and output (§4.4.3), and
-// of the row that leaves after it. Gradients of that row come back with the same bins.
+// rowBytes is what the bins of a phase are sized by: the bytes of a row of the layer, its input and output (§4.4.3),
+// and of the row that leaves after it. Gradients of that row come back with the same bins.
 type rowBytes struct{ memory, message int }
 
 // binRows is the number of rows in a bin of a phase, where a peer needs one row in peer. Narrow rows come in larger
@@ -58,8 +58,8 @@ func binOf(at []int, row int) int { return row / at[1] }
 
 // links are between the bins before a synchronisation point and those after it.
 type links struct {
-	// sources are, by bin after it, the bins before it whose rows its sums need, those of its own rows among them; users
-	// the same the other way.
+	// sources are, by bin after it, the bins before it whose rows its sums need, those of its own rows among
+	// them; users the same the other way.
 	sources, users [][]int
 	// before are, by bin after it, the bins before it that have its rows; after the same the other way.
 	before, after [][]int

@@ -131,7 +131,8 @@ func (g *g3) forwardWaits(j *passage, b int) [][]int {
 		}
 		return waits
 	case nn.EdgePoint:
-		return [][]int{pick(j.rows, g.points[j.point].links.sources[b]), pick(j.coming, j.order.halosOf[b]), g.unlessEager(j.coming)}
+		return [][]int{pick(j.rows, g.points[j.point].links.sources[b]), pick(j.coming, j.order.halosOf[b]),
+			g.unlessEager(j.coming)}
 	}
 	return [][]int{j.sums}
 }

@@ -58,7 +58,8 @@ func (l *layout) bounds(rows int, row rowBytes) []int {
 func (l *layout) cutting(from, to rowBytes) *cutting {
 	w := l.g.W
 	core := w.Part.Core()
-	return &cutting{w: w, plan: l.plan, from: l.bounds(core, from), to: l.bounds(core, to), join: leastSend / l.typical().message,
+	return &cutting{w: w, plan: l.plan, from: l.bounds(core, from), to: l.bounds(core, to),
+		join:   leastSend / l.typical().message,
 		theirs: boundsOf(w.Part.Book, func(rows int) []int { return l.bounds(rows, from) })}
 }
 

@@ -186,8 +186,8 @@ func (g *g3) packReady(s *schedule) bool {
 	return false
 }
 
-// packFull is packReady once the ready vertices of a phase are as many as a bin of it may be, unless the next task is as
-// urgent.
+// packFull is packReady once the ready vertices of a phase are as many as a bin of it may be, unless the next task is
+// as urgent.
 func (g *g3) packFull(s *schedule) bool {
 	if kind, ok := s.next(); !ok || kind <= urgentRows {
 		return false

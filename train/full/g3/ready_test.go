@@ -114,8 +114,8 @@ func TestVerticesGoOnBeforeTheirBins(t *testing.T) {
 	})
 }
 
-// TestEagerThreshold: vertices that are ready go on before other work once they are as many as fit a bin, not while they
-// are fewer, and not before what is as urgent.
+// TestEagerThreshold: vertices that are ready go on before other work once they are as many as fit a bin, not while
+// they are fewer, and not before what is as urgent.
 func TestEagerThreshold(t *testing.T) {
 	n := &needs{users: make([][]uint32, 3), count: make([]int32, 400)}
 	for v := range uint32(400) { // half of each bin of 200 needs one of the first two chunks, the rest the last
