@@ -49,7 +49,7 @@ var Strategy = train.Describe(train.Descriptor{
 
 type options struct {
 	Pipeline string `json:"g3_pipeline" main:"" values:"none,inter,intra,both" resume:"free" help:"what overlaps: none, inter (layers), intra (a layer), or both"`
-	Spill    string `json:"spill" resume:"free" omit:"default" help:"folder to which finished rows leave until the backward pass, where they take more than --memory-budget"`
+	Spill    string `json:"spill" resume:"free" omit:"default" help:"folder to which finished rows leave until the backward pass, where they take more than --memory-budget; not on GPUs"`
 	exchange.BudgetOption
 	exchange.RelayOption
 	exchange.RowOptions
