@@ -84,7 +84,7 @@ func (s *Spec) checkTogether() error {
 
 // Facts are what is known of a run's workers before its data are open.
 func (s *Spec) Facts() train.Facts {
-	return train.Facts{Workers: s.Cluster.Workers, Servers: max(s.Cluster.Servers, 1), OnCard: s.Machine.OnGPU()}
+	return train.Facts{Workers: s.Cluster.Workers, Servers: max(s.Cluster.Servers, 1)}
 }
 
 // unknown is a dataset that fits any setting, to check a run by whose data are not open yet.

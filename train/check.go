@@ -11,7 +11,6 @@ import (
 // yet is zero, and checked again when it is.
 type Facts struct {
 	Workers, Servers int
-	OnCard           bool // matrices are in the memory of a GPU
 	Weighted         bool // edges of the graph have weights
 	// Features is how those of vertices are stored, as graph.Dense; none: not known.
 	Features graph.FeatureKind

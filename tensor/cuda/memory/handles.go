@@ -23,6 +23,8 @@ type Block struct {
 	lost   runtime.Cleanup
 	lent   *Region // of Lend
 	within *Block  // it is a part of, which alone goes back
+	gone   bool    // evicted: it has no memory on the GPU
+	away   uintptr // where it is on the host then; 0: where the caller of Evict has put it
 }
 
 // BlockOf is the block of a matrix; nil where it has none.
@@ -83,6 +85,10 @@ func (mem *Memory) Release(m tensor.Matrix) {
 	b, ok := tensor.BufferOf(m).Owner().(*Block)
 	tensor.Need(ok && !b.freed && b.from == nil && !b.pinned, "cuda: Free of %v, which New did not make, or twice", m)
 	b.freed = true
+	if b.gone {
+		mem.forget(b)
+		return
+	}
 	if b.host {
 		mem.inUse.Add(-int64(b.bytes))
 		mem.hold(-b.bytes)

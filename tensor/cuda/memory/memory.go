@@ -36,6 +36,7 @@ type Memory struct {
 	ring    ring
 	fresh   int64 // bytes of FromHost since the collector was last asked to look
 	lane    lane
+	swap    swap
 	parcels parcels
 	regions regions
 }
@@ -75,13 +76,26 @@ func (mem *Memory) take(from *pool, n int) uintptr {
 	}
 	size := mem.sizeOf(n)
 	mem.inUse.Add(int64(size))
+	if p := mem.found(from, size); p != 0 {
+		return p
+	}
+	if mem.takeLeft() {
+		if p := mem.found(from, size); p != 0 {
+			return p
+		}
+	}
 	if mem.large(size) {
 		return mem.takeLarge(size)
 	}
-	if p := from.take(size); p != 0 {
-		return p
-	}
 	return mem.takeSmall(size)
+}
+
+// found is memory that is free; 0 where none is.
+func (mem *Memory) found(from *pool, size int) uintptr {
+	if mem.large(size) {
+		return mem.arena.take(size)
+	}
+	return from.take(size)
 }
 
 // large reports whether a piece is of the arena. Tests have every piece of the driver, which knows where it ends.
@@ -152,15 +166,20 @@ func (mem *Memory) trim(before int) {
 func (mem *Memory) give(to *pool, p uintptr, n int) {
 	size := mem.sizeOf(n)
 	mem.inUse.Add(-int64(size))
-	if mem.strict {
-		mem.run.Library("cuMemsetD8Async", mem.run.GPU.Fill, uint64(p), 0xff, uint64(size), uint64(mem.run.Handle))
-	}
+	mem.spoil(p, size)
 	if mem.run.Aside() {
 		t := mem.lane.fed
 		t.freed = append(t.freed, released{to, p, size})
 		return
 	}
 	mem.put(to, p, size)
+}
+
+// spoil fills what is freed, in tests.
+func (mem *Memory) spoil(p uintptr, size int) {
+	if mem.strict {
+		mem.run.Library("cuMemsetD8Async", mem.run.GPU.Fill, uint64(p), 0xff, uint64(size), uint64(mem.run.Handle))
+	}
 }
 
 // put puts a piece where it came from.
@@ -197,10 +216,11 @@ func (mem *Memory) lose(l lost) {
 // Workspace is n bytes of the GPU that a library keeps; 0 where the device failed.
 func (mem *Memory) Workspace(n int) uintptr { return mem.take(&mem.own, n) }
 
-// Drain waits for the stream beside the one that computes, and gives what that has back.
+// Drain waits for the streams beside the one that computes, and gives what they have back.
 // REQUIRES: the thread is the GPU's, and the stream was drained.
 func (mem *Memory) Drain() {
 	mem.closeLane()
+	mem.closeSwap()
 	mem.mu.Lock()
 	mem.mu.closed = true
 	mem.mu.Unlock()

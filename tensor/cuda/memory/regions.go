@@ -75,6 +75,7 @@ func (mem *Memory) newRegion(size int) *Region {
 	gpu, r := mem.run.GPU, &Region{Bytes: size}
 	code := driver.Call(gpu.AllocShared, driver.Address(&r.P), uintptr(size))
 	if code == driver.OutOfMemory {
+		mem.takeLeft()
 		mem.run.Sync()
 		mem.trim(mem.times + 1)
 		code = driver.Call(gpu.AllocShared, driver.Address(&r.P), uintptr(size))

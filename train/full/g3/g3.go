@@ -7,7 +7,6 @@ import (
 
 	"starling/event"
 	"starling/exchange"
-	"starling/graph"
 	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
@@ -43,7 +42,6 @@ var Strategy = train.Describe(train.Descriptor{
 	Exact:   "yes",
 	Sends:   "`halo`'s rows in bins, each as soon as it is computed",
 	UseWhen: "computing and sending take about as long",
-	Check:   check,
 	Overlap: train.Overlap{Rows: 0.3, Gradients: 0.3},
 }, options{Pipeline: "both", RowOptions: exchange.DefaultRows}, build)
 
@@ -69,15 +67,6 @@ func (o *options) Validate() error {
 		return fmt.Errorf("--spill %s has no effect without --memory-budget, beyond which rows leave", o.Spill)
 	}
 	return o.RowOptions.Validate()
-}
-
-// check refuses what a GPU cannot do.
-func check(o *train.Options, f train.Facts) error {
-	if c, _ := train.OptionOf[options](o.Strategy); c.Spill != "" && f.OnCard {
-		return graph.Apart("--spill", "--device cuda", "rows in the memory of a GPU do not leave it",
-			"use --device cpu, or leave out --spill")
-	}
-	return nil
 }
 
 // g3 is a worker's pipeline.
