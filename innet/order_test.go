@@ -150,8 +150,8 @@ func TestBlocksFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &Plan{Blocks: blocks, Hosts: hosts}
-		tables, root := p.Tables(1, units, leafOf, leaves)
-		for i, table := range append(tables, root, p.Table(1, units)) {
+		tables, spines := p.Tables(1, units, leafOf, leaves, 1+r.IntN(3))
+		for i, table := range append(append(tables, spines...), p.Table(1, units)) {
 			if got := table.Registers(); got > room.Bytes {
 				t.Fatalf("table %d of %d leaves takes %d bytes of %d", i, leaves, got, room.Bytes)
 			}

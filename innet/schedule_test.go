@@ -27,6 +27,7 @@ type network struct {
 	due          []time.Duration
 	packets      int
 	recirculated int
+	partial      [5]int // partial sums that have arrived at each switch of two levels from below
 }
 
 // event is a packet that arrives at a host (at >= 0) or at a switch (at < 0) from a port.
@@ -76,7 +77,7 @@ func (n *network) send(at, port int, p *Packet) {
 	}
 }
 
-// Ends of links: host h's is h, switch s's is -1-s. Switch len(switches)-1 is the root.
+// Ends of links: host h's is h, switch s's is -1-s. Switches are two leaves, and spines from the third on.
 func (n *network) switchOf(host int) int {
 	if n.leafOf == nil {
 		return 0
@@ -86,14 +87,13 @@ func (n *network) switchOf(host int) int {
 
 // fromSwitch is where a port of a switch leads to, and as which port the packet arrives.
 func (n *network) fromSwitch(s, port int) (at, as int) {
-	root := len(n.switches) - 1
 	switch {
 	case n.leafOf == nil:
 		return port, 0
-	case s == root:
-		return -1 - port, len(n.hosts)
-	case port == len(n.hosts):
-		return -1 - root, s
+	case s >= 2:
+		return -1 - port, len(n.hosts) + s - 2
+	case port >= len(n.hosts):
+		return -1 - (2 + port - len(n.hosts)), s
 	}
 	return port, 0
 }
@@ -110,6 +110,9 @@ func (n *network) step(t *testing.T) {
 	}
 	if e.at < 0 {
 		s := -1 - e.at
+		if p.Has(Sum) && s >= 2 {
+			n.partial[s]++
+		}
 		took := n.switches[s].Handle(e.port, &p, func(port int, out *Packet) {
 			at, as := n.fromSwitch(s, port)
 			n.send(at, as, out)
@@ -185,8 +188,8 @@ func (s *schedule) wire(r *rand.Rand) {
 			n.leafOf = append(n.leafOf, r.IntN(2))
 		}
 		n.leafOf[0], n.leafOf[1] = 0, 1
-		leaves, root := s.plan.Tables(job, units, n.leafOf, 2)
-		n.tables = append(leaves, root)
+		leaves, spines := s.plan.Tables(job, units, n.leafOf, 2, 1+r.IntN(3))
+		n.tables = append(leaves, spines...)
 	} else {
 		n.tables = []*Table{s.plan.Table(job, units)}
 	}

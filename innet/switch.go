@@ -98,7 +98,7 @@ func (s *Switch) Handle(port int, p *Packet, emit Emit) Took {
 	case p.Has(Resend):
 		s.release(p)
 		return s.forward(p, emit)
-	case p.Has(Sum) && port == s.table.Above:
+	case p.Has(Sum) && s.table.isAbove(port):
 		return s.forward(p, emit)
 	default:
 		return s.add(port, p, emit)
@@ -126,7 +126,7 @@ func (s *Switch) begin(round uint32, last uint16) {
 // is still done with it has not received that the others are.
 func (s *Switch) late(port int, p *Packet, emit Emit) Took {
 	switch {
-	case p.Has(Done) && port == s.table.Above: // for hosts below
+	case p.Has(Done) && s.table.isAbove(port): // for hosts below
 		s.announce(p, emit)
 	case p.Has(Done) && p.Round == s.round-1:
 		emit(port, &Packet{Header: Header{Flags: Done, Round: p.Round, Value: s.last, Job: p.Job}})
@@ -138,7 +138,7 @@ func (s *Switch) late(port int, p *Packet, emit Emit) Took {
 
 // barrier counts the hosts, or switches below, that are done.
 func (s *Switch) barrier(port int, p *Packet, emit Emit) Took {
-	if port == s.table.Above {
+	if s.table.isAbove(port) {
 		s.announce(p, emit)
 		s.begin(s.round+1, p.Value)
 		return Took{}
@@ -157,7 +157,8 @@ func (s *Switch) barrier(port int, p *Packet, emit Emit) Took {
 	}
 	all := &Packet{Header: Header{Flags: Done, Round: s.round, Value: s.value, Last: s.last, Job: p.Job}}
 	if s.table.Above != NoPort {
-		emit(s.table.Above, all)
+		all.Block = p.Block
+		emit(s.table.upward(p.Block, 0), all)
 		return Took{}
 	}
 	s.announce(all, emit)
@@ -172,24 +173,30 @@ func (s *Switch) announce(p *Packet, emit Emit) {
 	}
 }
 
-// multicast sends a packet to all ports but the one it came from.
+// multicast sends a packet to all ports but the one it came from; of several switches above, one
+// takes it to the others below.
 func (s *Switch) multicast(from int, p *Packet, emit Emit) {
 	for _, port := range s.table.Below {
 		if int(port) != from {
 			emit(int(port), p)
 		}
 	}
-	if above := s.table.Above; above != NoPort && from != above {
-		emit(above, p)
+	if s.table.Above != NoPort && !s.table.isAbove(from) {
+		emit(s.table.upward(p.Block, p.Destination), p)
 	}
 }
 
-// forward sends a packet towards its host.
+// forward sends a packet towards its host, through the spine that has the slot it names: a row that
+// bypasses aggregators releases them on its way.
 func (s *Switch) forward(p *Packet, emit Emit) Took {
 	if int(p.To) >= len(s.table.Route) {
 		return Took{Dropped: true}
 	}
-	emit(int(s.table.Route[p.To]), p)
+	port := int(s.table.Route[p.To])
+	if s.table.isAbove(port) {
+		port = s.table.upward(p.Block, p.Destination)
+	}
+	emit(port, p)
 	return Took{}
 }
 

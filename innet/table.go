@@ -13,7 +13,24 @@ type Table struct {
 	Route  []uint16 // the port towards each host
 	Below  []uint16 // ports of hosts and switches below, whose done packets are counted
 	Above  int      // the port of the switch above; none: NoPort
+	Spines int      // switches above, at ports from Above on; 0 is one
 	Blocks []TableBlock
+}
+
+// upward is the port above for slot s of a block: its spine adds that slot's rows of all leaves.
+func (t *Table) upward(block uint16, s uint32) int {
+	return t.Above + spineOf(int(block), s, max(t.Spines, 1))
+}
+
+// isAbove reports whether a port leads to a switch above.
+func (t *Table) isAbove(port int) bool {
+	return t.Above != NoPort && port >= t.Above && port < t.Above+max(t.Spines, 1)
+}
+
+// spineOf is which of several spines adds slot s of a block. The slots of each block go round all of them, so that
+// no link upwards is idle in a round, and blocks begin at different ones.
+func spineOf(block int, s uint32, spines int) int {
+	return int((uint64(block) + uint64(s)) % uint64(spines))
 }
 
 // NoPort is the port above the root.
@@ -77,6 +94,9 @@ func (t *Table) Check(memory int64) error {
 		return fmt.Errorf("packets of %d units, want 1 to %d", t.Units, MaxUnits)
 	case len(t.Below) == 0 || len(t.Route) == 0 || len(t.Blocks) > maxBlocks+1:
 		return fmt.Errorf("a table of %d hosts and %d blocks", len(t.Route), len(t.Blocks))
+	case t.Above != NoPort && t.upward(0, uint32(max(t.Spines, 1)-1)) > math.MaxUint16:
+		return fmt.Errorf("a table of %d hosts and %d switches above, want at most %d ports", len(t.Route), t.Spines,
+			math.MaxUint16+1)
 	case t.Registers() > memory:
 		return fmt.Errorf("the table needs %d bytes of registers, the switch has %d", t.Registers(), memory)
 	}
@@ -130,15 +150,18 @@ func ports(n int) (list []uint16) {
 	return list
 }
 
-// Tables returns the tables of two levels (§4): leaf k has the hosts that leafOf says, and one root
-// joins the leaves. A leaf adds up the rows of its own hosts. A sum whose rows and whose
-// destination are all below one leaf is finished there; of others the root adds the leaves'
-// partial sums. On a leaf, ports are the hosts, and the number of hosts is the root's; on
-// the root, ports are the leaves.
-func (p *Plan) Tables(job uint64, units int, leafOf []int, leaves int) (below []*Table, root *Table) {
-	root = &Table{Job: job, Units: units, Below: ports(leaves), Above: NoPort}
+// Tables returns the tables of two levels (§4): leaf k has the hosts that leafOf says, and each of the
+// spines joins all leaves. A leaf adds up the rows of its own hosts. A sum whose rows and whose
+// destination are all below one leaf is finished there; of others the slot's spine adds the leaves'
+// partial sums. The barrier of a block is at its first spine; the others enter the next round with its
+// first packet. On a leaf, ports are the hosts, and the numbers from that of hosts on are the spines'; on
+// a spine, ports are the leaves.
+func (p *Plan) Tables(job uint64, units int, leafOf []int, leaves, spines int) (below, above []*Table) {
+	for range spines {
+		above = append(above, &Table{Job: job, Units: units, Below: ports(leaves), Above: NoPort})
+	}
 	for k := range leaves {
-		t := &Table{Job: job, Units: units, Above: p.Hosts}
+		t := &Table{Job: job, Units: units, Above: p.Hosts, Spines: spines}
 		for h, leaf := range leafOf {
 			to := uint16(p.Hosts)
 			if leaf == k {
@@ -149,17 +172,33 @@ func (p *Plan) Tables(job uint64, units int, leafOf []int, leaves int) (below []
 		}
 		below = append(below, t)
 	}
-	for _, leaf := range leafOf {
-		root.Route = append(root.Route, uint16(leaf))
-	}
-	for _, b := range p.Blocks {
-		up := newTableBlock(len(b.Slots))
-		for k, t := range below {
-			t.Blocks = append(t.Blocks, leafBlock(b, k, leafOf, p.Hosts, up))
+	for _, t := range above {
+		for _, leaf := range leafOf {
+			t.Route = append(t.Route, uint16(leaf))
 		}
-		root.Blocks = append(root.Blocks, *up)
 	}
-	return below, root
+	for i, b := range p.Blocks {
+		l := leafBlocks{b: b, number: i, leafOf: leafOf, hosts: p.Hosts}
+		for range above {
+			l.up = append(l.up, newTableBlock(len(b.Slots)))
+		}
+		for k, t := range below {
+			t.Blocks = append(t.Blocks, l.of(k))
+		}
+		for j, t := range above {
+			t.Blocks = append(t.Blocks, *l.up[j])
+		}
+	}
+	return below, above
+}
+
+// leafBlocks divides a block among leaves. Their partial sums become rows of the spines' blocks.
+type leafBlocks struct {
+	b      *Block
+	number int
+	leafOf []int
+	hosts  int // which is also the port of the first spine
+	up     []*TableBlock
 }
 
 func newTableBlock(slots int) *TableBlock {
@@ -170,8 +209,9 @@ func newTableBlock(slots int) *TableBlock {
 	return b
 }
 
-// leafBlock is what a leaf has of a block. Partial sums become rows of the root's block up.
-func leafBlock(b *Block, leaf int, leafOf []int, rootPort int, up *TableBlock) TableBlock {
+// of is what a leaf has of the block.
+func (l *leafBlocks) of(leaf int) TableBlock {
+	b, leafOf := l.b, l.leafOf
 	own := newTableBlock(len(b.Slots))
 	// All rows have an entry, so that hosts name a row alike everywhere; those of other
 	// leaves' hosts come from no port.
@@ -183,7 +223,7 @@ func leafBlock(b *Block, leaf int, leafOf []int, rootPort int, up *TableBlock) T
 			}
 			own.Port = append(own.Port, host)
 		} else {
-			own.Port = append(own.Port, uint16(rootPort))
+			own.Port = append(own.Port, uint16(l.hosts))
 		}
 		own.Ptr = append(own.Ptr, uint32(len(own.Into)))
 	}
@@ -197,7 +237,9 @@ func leafBlock(b *Block, leaf int, leafOf []int, rootPort int, up *TableBlock) T
 			slot.Port, slot.Next = host, uint32(s)
 			continue
 		}
-		slot.Port, slot.Next = uint16(rootPort), uint32(len(up.Port))
+		spine := spineOf(l.number, uint32(s), len(l.up))
+		up := l.up[spine]
+		slot.Port, slot.Next = uint16(l.hosts+spine), uint32(len(up.Port))
 		up.Into = append(up.Into, up.slot(uint32(s)))
 		up.Slots[up.Index[s]] = TableSlot{b.Need[s], uint16(leafOf[host]), host, uint32(s)}
 		up.Port = append(up.Port, uint16(leaf))

@@ -105,13 +105,13 @@ func (e *onFabric) JoinSwitch(o innet.JoinOptions) (innet.Client, error) {
 	return h, nil
 }
 
-// build makes the switches' tables of a plan: one switch, or leaves below one spine. Of several
-// spines only the first adds: see docs/simulator.md.
+// build makes the switches' tables of a plan: one switch, or leaves below spines, each of which adds
+// a share of the sums.
 func (a *adding) build(p *innet.Plan) error {
 	top := a.net.top
 	first := int32(a.net.hosts) // the first switch
 	if top.Kind == "star" {
-		root, err := a.program(p.Table(1, a.units))
+		root, err := a.program("the switch", p.Table(1, a.units))
 		if err == nil {
 			a.joinHosts(root, first, func(int) bool { return true })
 		}
@@ -125,21 +125,27 @@ func (a *adding) build(p *innet.Plan) error {
 	for r := range leafOf {
 		leafOf[r], _ = slices.BinarySearch(used, leafOf[r])
 	}
-	below, above := p.Tables(1, a.units, leafOf, len(used))
-	root, err := a.program(above)
-	spine := first + int32(top.Leaves)
-	for k, t := range below {
-		var leaf *program
-		if err == nil {
-			leaf, err = a.program(t)
+	below, above := p.Tables(1, a.units, leafOf, len(used), top.Spines)
+	var spines []*program
+	for j, t := range above {
+		spine, err := a.program(fmt.Sprintf("spine %d of %d", j, top.Spines), t)
+		if err != nil {
+			return err
 		}
+		spines = append(spines, spine)
+	}
+	for k, t := range below {
+		leaf, err := a.program(fmt.Sprintf("leaf %d of %d", used[k], top.Leaves), t)
 		if err != nil {
 			return err
 		}
 		node := first + int32(used[k])
 		a.joinHosts(leaf, node, func(r int) bool { return leafOf[r] == k })
-		leaf.out[p.Hosts] = target{a.net.newHop(a.net.between(node, spine), rowDSCP), -1, root, k}
-		root.out[k] = target{a.net.newHop(a.net.between(spine, node), rowDSCP), -1, leaf, p.Hosts}
+		for j, spine := range spines {
+			at, port := first+int32(top.Leaves+j), p.Hosts+j
+			leaf.out[port] = target{a.net.newHop(a.net.between(node, at), rowDSCP), -1, spine, k}
+			spine.out[k] = target{a.net.newHop(a.net.between(at, node), rowDSCP), -1, leaf, port}
+		}
 	}
 	return nil
 }
@@ -147,9 +153,10 @@ func (a *adding) build(p *innet.Plan) error {
 // rowDSCP is the code point of rows and sums, the same as of rows on the wire.
 const rowDSCP = 40
 
-func (a *adding) program(t *innet.Table) (*program, error) {
+// program is a switch with a table, which is refused where it does not fit.
+func (a *adding) program(name string, t *innet.Table) (*program, error) {
 	if err := t.Check(a.memory); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p := &program{a: a, sw: innet.NewSwitch(t), out: map[int]target{}}
 	a.switches = append(a.switches, p)

@@ -132,7 +132,7 @@ func TestClosedFormsOfSwitchGNN(t *testing.T) {
 	}
 }
 
-// TestSwitchesAdd: switchgnn over simulated switches that add, of one and of two levels,
+// TestSwitchesAdd: switchgnn over simulated switches that add, of one and of two levels with one and several spines,
 // follows halo to the resolution of fixed point, sends what it plans, is the same whatever is
 // lost, and takes the same time in every run; with less memory there are more blocks and bytes.
 func TestSwitchesAdd(t *testing.T) {
@@ -147,6 +147,7 @@ func TestSwitchesAdd(t *testing.T) {
 	for _, c := range []struct{ topology, memory string }{
 		{"star hosts=8 rate=10Gbps ecn=20KB", "100MiB"}, {"star hosts=8 rate=10Gbps buffer=8KB", "100MiB"},
 		{"leaf-spine leaves=4 spines=1 hosts=2 rate=10Gbps uplink=40Gbps", "100MiB"},
+		{"leaf-spine leaves=4 spines=4 hosts=2 rate=10Gbps", "100MiB"},
 		{"star hosts=8 rate=10Gbps", "3KiB"},
 	} {
 		o.Strategy = traintest.Strategy(t, "switchgnn", "switch_memory="+c.memory)
