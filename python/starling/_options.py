@@ -132,7 +132,7 @@ class TrainOptions(TypedDict, total=False):
     axes: Annotated[str, "workers along the three axes, such as 2x2x1, or auto: the least predicted time (plexus) (default auto)"]
     products: Annotated[str, "who multiplies by weights: the grid, or rows: every worker its own rows by whole weights, which sends less (plexus) (default grid)"]
     g3_pipeline: Annotated[str, "what overlaps: none, inter (layers), intra (a layer), or both (g3) (default both)"]
-    spill: Annotated[str, "folder to which finished rows leave until the backward pass, where they take more than --memory-budget; not on GPUs (g3)"]
+    spill: Annotated[str, "folder to which finished rows leave until the backward pass, where they take more than --memory-budget; from a GPU, to the host's memory first (g3)"]
     switch: Annotated[str, "address of a running starling switch; none: the run starts one on its own host (switchgnn)"]
     switch_token_file: Annotated[str, "file with the secret of the switch; needed beyond 127.0.0.1 (switchgnn)"]
     switch_memory: Annotated[str, "memory for aggregators of the switch that the run starts, such as 100MiB (switchgnn) (default 100MiB)"]

@@ -47,7 +47,7 @@ var Strategy = train.Describe(train.Descriptor{
 
 type options struct {
 	Pipeline string `json:"g3_pipeline" main:"" values:"none,inter,intra,both" resume:"free" help:"what overlaps: none, inter (layers), intra (a layer), or both"`
-	Spill    string `json:"spill" resume:"free" omit:"default" help:"folder to which finished rows leave until the backward pass, where they take more than --memory-budget; not on GPUs"`
+	Spill    string `json:"spill" resume:"free" omit:"default" help:"folder to which finished rows leave until the backward pass, where they take more than --memory-budget; from a GPU, to the host's memory first"`
 	exchange.BudgetOption
 	exchange.RelayOption
 	exchange.RowOptions

@@ -65,7 +65,7 @@ func (s *spill) ended(run *nn.Ranges, phase int) {
 	}
 	for ; s.looked <= phase-2; s.looked++ {
 		if inUse, _ := s.all.Usage(); inUse <= s.budget {
-			return
+			break
 		}
 		for i, m := range run.Kept(s.looked) {
 			left, err := s.dev.Evict(m, func(bytes []byte) error { return s.write([2]int{s.looked, i}, bytes) })
@@ -120,10 +120,14 @@ func (s *spill) write(key [2]int, bytes []byte) (err error) {
 
 // close says what left, and frees the file.
 func (s *spill) close(note func(text string, values ...any)) {
-	if s == nil || s.file == nil {
+	if s == nil {
 		return
 	}
-	note("g3: %s of rows per epoch left memory on worker 0, for a budget of %s", event.Bytes(s.most),
-		event.Bytes(s.budget))
-	s.file.Close()
+	if s.most > 0 {
+		note("g3: %s of rows per epoch left memory on worker 0, for a budget of %s", event.Bytes(s.most),
+			event.Bytes(s.budget))
+	}
+	if s.file != nil {
+		s.file.Close()
+	}
 }
