@@ -194,11 +194,20 @@ func TestSpill(t *testing.T) {
 		return
 	}
 	_, used, _ := cuda.InUse()
-	t.Setenv("EMULATOR_MEMORY", fmt.Sprint(used+2*most)) // of both workers
-	if got, _, err := run(spill...); err != nil || !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("on a small GPU: %v, losses are %v, want %v", err, got, want)
+	// The workers need not be at their peaks at the same time: somewhere in between only the one that spills trains.
+	for half := range int64(5) {
+		t.Setenv("EMULATOR_MEMORY", fmt.Sprint(used+2*most-(all-most)+half*(all-most)/2))
+		_, _, without := run(spill[:1]...)
+		if without == nil || !strings.Contains(without.Error(), "CUDA_ERROR_OUT_OF_MEMORY") {
+			t.Fatalf("on a small GPU without --spill: %v", without)
+		}
+		got, _, err := run(spill...)
+		if err == nil && slices.EqualFunc(got, want, slices.Equal) {
+			return
+		}
+		if err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_OUT_OF_MEMORY") {
+			t.Fatalf("on a small GPU: %v, losses are %v, want %v", err, got, want)
+		}
 	}
-	if _, _, err := run(spill[:1]...); err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_OUT_OF_MEMORY") {
-		t.Errorf("on a small GPU without --spill: %v", err)
-	}
+	t.Error("--spill trains on no GPU that is too small without it")
 }

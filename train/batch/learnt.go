@@ -87,7 +87,7 @@ func (l *learnt) Join(p *Pipeline) (err error) {
 
 // Prepare has rows come ahead where batches do.
 func (l *learnt) Prepare(p *Pipeline) error {
-	if !p.LooksAhead() {
+	if !p.NotesRows() {
 		return nil
 	}
 	return l.table.LookAhead()

@@ -43,6 +43,8 @@ type Pipeline struct {
 	DrawnTogether bool
 	// Redrawn: training does not take batches as they were drawn before it.
 	Redrawn bool
+	// OwnDrawers: the strategy draws training's batches itself.
+	OwnDrawers bool
 
 	rows   store.Packed  // as which they travel
 	visits *store.Visits // of the sampler pinsage; nil: of others
@@ -301,8 +303,9 @@ func (p *Pipeline) Guidance(ctx context.Context, epoch, number int) (g Guidance,
 // their vertices: a batch waits for answers once per hop and once for rows, and others draw meanwhile.
 const waiting = 2
 
-// LooksAhead reports whether batches are drawn ahead to know what they need.
-func (p *Pipeline) LooksAhead() bool { return p.looksAhead }
+// NotesRows reports whether batches that are drawn ahead note which learnt rows they need. Batches of pairs do not, and
+// those of a strategy's own drawers: their rows are pulled when the batch's turn comes.
+func (p *Pipeline) NotesRows() bool { return p.looksAhead && !p.OwnDrawers && p.Site.Opt.Pairs == nil }
 
 // AtOnce is the number of batches that are drawn at a time.
 func (p *Pipeline) AtOnce() int {

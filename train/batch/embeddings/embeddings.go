@@ -95,7 +95,7 @@ func (e *embeddings) Join(p *batch.Pipeline) (err error) {
 
 // Prepare has rows come ahead where batches do.
 func (e *embeddings) Prepare(p *batch.Pipeline) error {
-	if e.async || !p.LooksAhead() {
+	if e.async || !p.NotesRows() {
 		return nil
 	}
 	return e.LookAhead()

@@ -91,6 +91,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.OwnDrawers = true
 	if p.Options.ByHops() {
 		p.NewSampler = p.ByChunks
 	}

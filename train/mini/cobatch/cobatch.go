@@ -160,6 +160,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.OwnDrawers = true
 	w, each := p.Setup.W, s.End.Size()/groups
 	first := s.End.Rank() / each * each
 	c := &cooperative{p: p, worker: w, options: o, at: server{first: first, last: first + each,

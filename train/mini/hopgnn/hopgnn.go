@@ -104,7 +104,7 @@ func build(s *train.Site, o options) (train.Strategy, error) {
 		return nil, err
 	}
 	h := &hop{p: p, opt: o}
-	p.Redrawn = true // by time steps
+	p.Redrawn, p.OwnDrawers = true, true // by time steps
 	// Blocks that are computed here, and rows that are pulled, belong to the seed vertices of all models.
 	if err := p.Prepare(o.CacheOptions, h.share(0, allSteps)); err != nil {
 		return nil, err
