@@ -49,6 +49,7 @@ type rowsAhead struct {
 
 	owner struct {
 		sync.Mutex
+		begun   bool   // rows are what the run begins with
 		applied uint32 // the last step that updated rows
 		noted   map[uint32]*notedBatch
 		changed chan struct{} // closed when something of this has
@@ -98,11 +99,18 @@ func (e *Embeddings) LookAhead() error {
 // LooksAhead reports whether rows come ahead.
 func (e *Embeddings) LooksAhead() bool { return e.ahead != nil }
 
-// Begin begins a run of some batches, where rows come ahead.
+// Begin begins a run of some batches, where rows come ahead: from now on others may have this worker's rows, which are
+// filled. Other workers may have asked before.
 func (e *Embeddings) Begin(batches int64) {
-	if e.ahead != nil {
-		e.ahead.total = uint32(batches)
+	a := e.ahead
+	if a == nil {
+		return
 	}
+	a.total = uint32(batches)
+	a.owner.Lock()
+	defer a.owner.Unlock()
+	a.owner.begun = true
+	a.tell()
 }
 
 // rows is the number of this worker's rows.
@@ -365,7 +373,7 @@ func (a *rowsAhead) serveAhead(ctx context.Context, r *wire.Request) (wire.Respo
 	err := a.until(ctx, func() bool {
 		before = a.owner.noted[number-1]
 		x := a.owner.noted[number]
-		return x != nil && x.here[r.From] && (number == 1 || before.known() && a.done(max(number, 2)-2))
+		return a.owner.begun && x != nil && x.here[r.From] && (number == 1 || before.known() && a.done(max(number, 2)-2))
 	}, func() { list = a.owner.noted[number].lists[r.From] })
 	if err != nil {
 		return wire.Response{}, err

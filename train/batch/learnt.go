@@ -116,10 +116,6 @@ func checkLearnt(s *train.State) error {
 // Begin fills the table with the loop's rows, which are new or a checkpoint's, and takes the rest from there.
 func (l *learnt) Begin(f *train.Loop) {
 	l.loop = f
-	if l.steps != nil {
-		l.first = int64(f.State.Epoch*l.steps() + f.State.Batch)
-		l.table.Begin(int64(f.Opt.Epochs*l.steps()) - l.first)
-	}
 	kept := map[string][]float64{learntFirst: nil, learntSecond: nil, learntSteps: {0}}
 	if s := f.Opt.Resume; s != nil {
 		// nil: the checkpoint is of a version that kept those of this worker alone
@@ -149,6 +145,10 @@ func (l *learnt) Begin(f *train.Loop) {
 	if err := l.table.Restore(rows, [2][]float64{kept[learntFirst], kept[learntSecond]},
 		int(kept[learntSteps][0])); err != nil {
 		panic(err) // both have a row for each vertex of these types
+	}
+	if l.steps != nil {
+		l.first = int64(f.State.Epoch*l.steps() + f.State.Batch)
+		l.table.Begin(int64(f.Opt.Epochs*l.steps()) - l.first)
 	}
 }
 
