@@ -76,21 +76,33 @@ func (o Options) infer(trained *serve.Trained) (*inferred, error) {
 	if err := trained.Suits(out.data, o.What); err != nil {
 		return nil, err
 	}
-	folder, remove, err := setup.TemporaryFolder()
+	remove, err := workIn(c)
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
+	return out, out.gather(c)
+}
+
+// workIn has workers infer into a temporary folder, which remove removes.
+func workIn(c *supervise.Run) (remove func(), err error) {
+	folder, remove, err := setup.TemporaryFolder()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
 	c.Infer.Folder = folder
 	events, stop, err := c.Watched(event.All())
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	if _, err := c.Work(context.Background(), events); err != nil {
-		return nil, err
-	}
-	return out, out.gather(c)
+	_, err = c.Work(context.Background(), events)
+	return remove, err
 }
 
 // inferenceOf is the run of workers that a prediction needs.

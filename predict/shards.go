@@ -1,12 +1,10 @@
 package predict
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
-	"starling/event"
 	"starling/graph"
 	"starling/partition"
 	"starling/serve"
@@ -77,20 +75,11 @@ func (o Options) inShards() (*Predicted, error) {
 			}
 		}
 	}
-	folder, remove, err := setup.TemporaryFolder()
+	remove, err := workIn(c)
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
-	c.Infer.Folder = folder
-	events, stop, err := c.Watched(event.All())
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	if _, err := c.Work(context.Background(), events); err != nil {
-		return nil, err
-	}
 	for k := range out.Shards {
 		if err := o.shard(out, trained, d, c, k); err != nil {
 			return nil, err

@@ -14,14 +14,20 @@ import (
 	"starling/graph"
 )
 
-// TestFullDisk: on a full disk the import ends and keeps what is done, and goes on when there is space.
-func TestFullDisk(t *testing.T) {
-	dir, out := web(t, map[string]string{"a.csv": random(30_000, 1), "b.csv": random(30_000, 2)})
+// smallDisk is a folder of half a MiB.
+func smallDisk(t *testing.T) string {
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=512k"); err != nil {
 		t.Skip("a tmpfs cannot be mounted here, so a full disk is not tried:", err)
 	}
 	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+	return disk
+}
+
+// TestFullDisk: on a full disk the import ends and keeps what is done, and goes on when there is space.
+func TestFullDisk(t *testing.T) {
+	dir, out := web(t, map[string]string{"a.csv": random(30_000, 1), "b.csv": random(30_000, 2)})
+	disk := smallDisk(t)
 	full := filepath.Join(disk, "out")
 	_, err := Import(t.Context(), dir, Options{Memory: small}, full)
 	if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, graph.ErrInput) || strings.Contains(err.Error(), "\n") ||
@@ -49,11 +55,7 @@ func TestFullDisk(t *testing.T) {
 // work goes on when there is space.
 func TestFullDiskOfSeveral(t *testing.T) {
 	dir, out := web(t, map[string]string{"a.csv": random(30_000, 1), "b.csv": random(30_000, 2)})
-	disk := t.TempDir()
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=512k"); err != nil {
-		t.Skip("a tmpfs cannot be mounted here, so a full disk is not tried:", err)
-	}
-	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+	disk := smallDisk(t)
 	full := filepath.Join(disk, "out")
 	several := func() []error {
 		errs := make([]error, 3)
